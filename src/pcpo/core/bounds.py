@@ -94,14 +94,10 @@ def episodic_penalty(kl: ArrayLike, epsilon: ArrayLike, horizon: int) -> Scalar:
     :math:`\epsilon = \max_{t,s} |E_{a \sim \pi'} A_t(s, a)|`, and :math:`\overline{kl}` the mean over the T steps of
     :math:`E_{s \sim d_t} KL(\pi' \| \pi)[s]`. Derived in docs/theory/bounds.md.
     """
-    return (
-        jnp.asarray(epsilon) * horizon * jnp.sqrt((horizon - 1) * (2 * horizon - 1) / 3.0 * jnp.asarray(kl))
-    )
+    return jnp.asarray(epsilon) * horizon * jnp.sqrt((horizon - 1) * (2 * horizon - 1) / 3.0 * jnp.asarray(kl))
 
 
-def reward_change_kl(
-    step_H_step: ArrayLike, step_step: ArrayLike, eta: ArrayLike, smoothness: ArrayLike
-) -> Scalar:
+def reward_change_kl(step_H_step: ArrayLike, step_step: ArrayLike, eta: ArrayLike, smoothness: ArrayLike) -> Scalar:
     r"""Upper bound on the change of the **minimised** f = -J_R under the KL projection; Eq. bound1.
 
     .. math:: f(\theta_{k+1}) - f(\theta_k) \le -\tfrac1\eta d'Hd + \tfrac L2 |d|^2

@@ -75,8 +75,9 @@ def conjugate_gradient(
     Example:
         >>> import jax.numpy as jnp
         >>> H = jnp.array([[4.0, 1.0], [1.0, 3.0]])
-        >>> conjugate_gradient(lambda v: H @ v, jnp.array([[1.0, 2.0]])).x.round(4).tolist()
-        [[0.0909, 0.6364]]
+        >>> solution = conjugate_gradient(lambda v: H @ v, jnp.array([[1.0, 2.0]]))
+        >>> [round(float(x), 4) for x in solution.x[0]]
+        [0.0909, 0.6364]
     """
     eps = jnp.finfo(rhs.dtype).eps
     target = default_tolerance(rhs.dtype) if tolerance is None else tolerance

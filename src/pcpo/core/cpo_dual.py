@@ -89,7 +89,7 @@ def solve_cpo_dual(
 
     A = jnp.maximum(q - r * r / safe_s if remainder is None else remainder, 0.0)
     B = jnp.maximum((reach - b) * (reach + b) / safe_s, 0.0)
-    parallel = A <= 16.0 * eps * q
+    parallel = A <= q * (16.0 * eps)
     eta_parallel = jnp.maximum(-b, 0.0) / jnp.where(r > 0.0, r, 1.0)
     eta_active = jnp.where(parallel, eta_parallel, jnp.sqrt(B / jnp.where(parallel, 1.0, A)))
 

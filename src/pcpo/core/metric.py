@@ -47,10 +47,15 @@ class Directions(NamedTuple):
     failed: Bool[Array, " 1+m"]
     """True where a nonzero right-hand side got no usable direction."""
 
+    def step_and_product(
+        self, fvp: Callable[[Array], Array], eta: Float[Array, ""], nu: Float[Array, " m"]
+    ) -> tuple[Float[Array, " n"], Float[Array, " n"]]:
+        """``d = eta v - nu . w`` and ``H d``; the product is made only where CG has not made its parts."""
+        d = eta * self.v - nu @ self.w
+        return d, fvp(d) if self.hw is None else eta * self.hv - nu @ self.hw
 
-def directions(
-    metric: Metric, model: LocalModel, unravel: Callable[[Array], Tree], solve: Solver
-) -> Directions:
+
+def directions(metric: Metric, model: LocalModel, unravel: Callable[[Array], Tree], solve: Solver) -> Directions:
     """``H^-1 g`` and ``L^-1 a_i`` for a model on vectors; one stacked conjugate gradient for all where L = H."""
     if metric.solve is None:
         solution = solve(model.fvp, jnp.concatenate([model.g[None], model.a]))

@@ -66,7 +66,9 @@ def project_cyclic(
 ) -> Projection:
     r"""Alternating projections: onto each half-space in turn, again and again, until all hold.
 
-    .. math:: \nu_i \leftarrow \nu_i + \max\Bigl(0, \frac{c_i - \sum_j G_{ij} \nu_j}{G_{ii}}\Bigr), \quad i = 1..m, 1..m, \dots
+    .. math::
+        \nu_i \leftarrow \nu_i + \max\Bigl(0, \frac{c_i - \sum_j G_{ij} \nu_j}{G_{ii}}\Bigr),
+        \quad i = 1..m, 1..m, \dots
 
     PCPO (Yang et al., 2020), section "PCPO Updates", *Analysis of PCPO Update Rule*. It ends in the
     intersection, but not in general at the point nearest to where it started; `project_dykstra` does.
@@ -164,18 +166,12 @@ def _polish(problem: _Scaled, nu: Float[Array, " m"]) -> Float[Array, " m"]:
     equations = jnp.where(active[:, None] & active[None, :], problem.gram, identity)
     exact = jnp.linalg.solve(equations, jnp.where(active, problem.excess, 0.0))
     left = problem.excess - problem.gram @ exact
-    rounding = (
-        32.0
-        * jnp.finfo(nu.dtype).eps
-        * jnp.maximum(jnp.max(jnp.abs(problem.excess)), jnp.max(jnp.abs(exact)))
-    )
+    rounding = 32.0 * jnp.finfo(nu.dtype).eps * jnp.maximum(jnp.max(jnp.abs(problem.excess)), jnp.max(jnp.abs(exact)))
     optimal = jnp.all(jnp.isfinite(exact)) & jnp.all(exact >= 0.0) & jnp.all(left <= rounding)
     return jnp.where(optimal, exact, nu)
 
 
-def _report(
-    problem: _Scaled, nu: Float[Array, " m"], sweeps: Int[Array, ""], tolerance: float | None
-) -> Projection:
+def _report(problem: _Scaled, nu: Float[Array, " m"], sweeps: Int[Array, ""], tolerance: float | None) -> Projection:
     dtype = nu.dtype
     relative = (1e-9 if dtype == jnp.float64 else 1e-4) if tolerance is None else tolerance
     left = jnp.where(problem.scale > 0.0, problem.excess - problem.gram @ nu, 0.0)

@@ -45,7 +45,9 @@ class _Basis(NamedTuple):
 def lanczos(operator: Callable[[Array], Array], start: Float[Array, " n"], iterations: int = 20) -> Spectrum:
     r"""The extreme Ritz values of a symmetric operator after at most ``iterations`` products.
 
-    .. math:: A Q_k = Q_k T_k + \beta_k q_{k+1} e_k', \qquad |A y - \theta y| = \beta_k |e_k' s| \;\; \text{for} \;\; T_k s = \theta s,\; y = Q_k s
+    .. math::
+        A Q_k = Q_k T_k + \beta_k q_{k+1} e_k', \qquad
+        |A y - \theta y| = \beta_k |e_k' s| \;\; \text{for} \;\; T_k s = \theta s,\; y = Q_k s
 
     Lanczos with full reorthogonalisation, k vectors of length n in memory. A random start sees every eigenvector;
     a start inside an invariant subspace (the gradient, say) sees the eigenvalues of that subspace.

@@ -172,18 +172,14 @@ def most_severe(*conditions: tuple[Bool[Array, "..."], Status]) -> Int[Array, ""
 
 def _as_partial(function: Any, name: str) -> Any:
     if not callable(function):
-        raise ValueError(
-            f"{name} is {type(function).__name__}, which cannot be called; pass a function of a tree"
-        )
+        raise ValueError(f"{name} is {type(function).__name__}, which cannot be called; pass a function of a tree")
     return function if isinstance(function, Partial) else Partial(function)
 
 
 def _check_shapes(g: Tree, a: Tree, b: Array) -> None:
     leaves = jax.tree_util.tree_leaves_with_path(g)
     if not leaves:
-        raise ValueError(
-            "g has no arrays in it; pass the gradient of the reward surrogate as a pytree of arrays"
-        )
+        raise ValueError("g has no arrays in it; pass the gradient of the reward surrogate as a pytree of arrays")
     if b.ndim != 1:
         raise ValueError(
             f"b has shape {b.shape}, but one violation per constraint is needed, shape [m]; "

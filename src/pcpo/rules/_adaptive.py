@@ -42,6 +42,9 @@ class AdaptiveOptions(NamedTuple):
     sharpens what is reported of the paper's conditions."""
 
 
+DEFAULT_OPTIONS = AdaptiveOptions()
+
+
 class AdaptiveState(NamedTuple):
     """What the adaptive projection remembers between updates."""
 
@@ -137,9 +140,7 @@ def paper_conditions(
 
 
 def _verdict(yes: Bool[Array, ""], no: Bool[Array, ""]) -> Int[Array, ""]:
-    return jnp.where(yes, int(Verdict.YES), jnp.where(no, int(Verdict.NO), int(Verdict.UNDECIDED))).astype(
-        jnp.int32
-    )
+    return jnp.where(yes, int(Verdict.YES), jnp.where(no, int(Verdict.NO), int(Verdict.UNDECIDED))).astype(jnp.int32)
 
 
 def _refreshed(flat: LocalModel, state: AdaptiveState, options: AdaptiveOptions) -> AdaptiveState:

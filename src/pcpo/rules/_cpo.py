@@ -91,8 +91,8 @@ def _optimum(problem: LocalModel, found: Directions, delta: Array) -> tuple[Step
     along_boundary = v - ratio(r, s) * jnp.sum(w, axis=0)
     dual = solve_cpo_dual(q, r, s, jnp.sum(problem.b), delta, remainder=g @ along_boundary)
     multipliers = jnp.broadcast_to(dual.multiplier, problem.b.shape)
-    hd = dual.eta * found.hv - multipliers @ found.hw
-    return Step(dual.eta * v - multipliers @ w, hd, dual.eta, multipliers), dual.case
+    d, hd = found.step_and_product(problem.fvp, dual.eta, multipliers)
+    return Step(d, hd, dual.eta, multipliers), dual.case
 
 
 def _check(model: LocalModel, line_search: bool) -> None:

@@ -10,7 +10,7 @@ from pcpo.core.metric import KL, L2, Metric, directions
 from pcpo.core.projection import project_cyclic, project_dykstra
 from pcpo.core.types import LocalModel, Status, StepInfo, Tree, UpdateRule, most_severe
 from pcpo.core.vectors import all_finite, as_vectors, scaled
-from pcpo.rules._adaptive import AdaptiveOptions, choose, initial_state
+from pcpo.rules._adaptive import DEFAULT_OPTIONS, AdaptiveOptions, choose, initial_state
 from pcpo.rules._report import check_delta, check_number, report, solver, stateless
 from pcpo.rules._two_steps import Several, capped, two_steps
 
@@ -30,7 +30,7 @@ def pcpo(
     *,
     cg_iterations: int = 10,
     cg_tolerance: float | None = None,
-    adaptive: AdaptiveOptions = AdaptiveOptions(),
+    adaptive: AdaptiveOptions = DEFAULT_OPTIONS,
 ) -> UpdateRule:
     r"""Projection-based constrained policy optimisation.
 
@@ -93,9 +93,7 @@ def pcpo(
         unusable = jnp.zeros((), bool) if flat.evaluate is None else ~all_finite(*flat.evaluate(step.d))
         status = most_severe((too_long, Status.KL_CAPPED), (unusable, Status.NONFINITE))
         extra |= {"asymmetry": taken.projection.asymmetry, "sweeps": taken.projection.sweeps}
-        returned, info = report(
-            flat, unravel, step, taken.residuals, jnp.maximum(taken.status, status), extra
-        )
+        returned, info = report(flat, unravel, step, taken.residuals, jnp.maximum(taken.status, status), extra)
         return returned, state, info
 
     return UpdateRule(initial_state if projection == "adaptive" else stateless, update)
@@ -105,9 +103,7 @@ def _metric(projection: str | Metric) -> Metric:
     if isinstance(projection, Metric):
         return projection
     if projection not in METRICS:
-        raise ValueError(
-            f"projection is {projection!r}; pass one of {', '.join(map(repr, METRICS))} or a Metric"
-        )
+        raise ValueError(f"projection is {projection!r}; pass one of {', '.join(map(repr, METRICS))} or a Metric")
     return METRICS[projection]
 
 

@@ -52,9 +52,7 @@ def pdo(
 
     def update(model: LocalModel, state: Float[Array, " m"]) -> tuple[Tree, Float[Array, " m"], StepInfo]:
         step, info = penalised_step(model, state, delta, solve)
-        raised = jnp.maximum(
-            0.0, state + jnp.asarray(learning_rate, state.dtype) * model.b.astype(state.dtype)
-        )
+        raised = jnp.maximum(0.0, state + jnp.asarray(learning_rate, state.dtype) * model.b.astype(state.dtype))
         return step, jnp.where(jnp.isfinite(raised), raised, state), info
 
     return UpdateRule(init, update)
@@ -78,9 +76,7 @@ def fpo(
     """
     check_delta(delta)
     if jnp.ndim(multiplier) == 0:
-        check_number(
-            "multiplier", multiplier, at_least=0.0, advice="it is the price of a unit of cost in reward"
-        )
+        check_number("multiplier", multiplier, at_least=0.0, advice="it is the price of a unit of cost in reward")
     solve = solver(cg_iterations, cg_tolerance)
 
     def update(model: LocalModel, state: tuple[()]) -> tuple[Tree, tuple[()], StepInfo]:

@@ -4,8 +4,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
 from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float, Int
 
@@ -102,13 +103,9 @@ def stateless(num_constraints: int) -> tuple[()]:
 def solver(cg_iterations: int, cg_tolerance: float | None) -> cg.Solver:
     """`conjugate_gradient` with its limits, checked."""
     if not isinstance(cg_iterations, int) or cg_iterations < 1:
-        raise ValueError(
-            f"cg_iterations is {cg_iterations!r}, but CG needs at least 1 step; the paper takes 10"
-        )
+        raise ValueError(f"cg_iterations is {cg_iterations!r}, but CG needs at least 1 step; the paper takes 10")
     if cg_tolerance is not None:
-        check_number(
-            "cg_tolerance", cg_tolerance, at_least=0.0, advice="pass None for what the dtype can resolve"
-        )
+        check_number("cg_tolerance", cg_tolerance, at_least=0.0, advice="pass None for what the dtype can resolve")
     return partial(cg.conjugate_gradient, iterations=cg_iterations, tolerance=cg_tolerance)
 
 
@@ -117,12 +114,10 @@ def check_number(
 ) -> None:
     """Raises a ValueError for a number out of range. A tracer has no value yet and passes."""
     if jnp.ndim(value) != 0:
-        raise ValueError(
-            f"{name} has shape {jnp.shape(value)}, but one number is needed; vmap over several values"
-        )
-    if isinstance(value, jax.core.Tracer):
+        raise ValueError(f"{name} has shape {jnp.shape(value)}, but one number is needed; vmap over several values")
+    if isinstance(value, Tracer):
         return
-    number = float(value)
+    number = float(np.asarray(value))
     if above is not None and not number > above:
         raise ValueError(f"{name} is {number:g}, but must be above {above:g}; {advice}")
     if at_least is not None and not number >= at_least:

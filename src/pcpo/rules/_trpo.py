@@ -30,7 +30,7 @@ def trpo(delta: ArrayLike, *, cg_iterations: int = 10, cg_tolerance: float | Non
         >>> model = LocalModel(g=jnp.array([3.0, 4.0]), a=jnp.zeros((0, 2)), b=jnp.zeros(0), fvp=lambda v: v)
         >>> rule = trpo(delta=0.5)
         >>> step, _, info = rule.update(model, rule.init(0))
-        >>> step.round(4).tolist(), round(float(info.predicted_kl), 4)
+        >>> [round(float(x), 4) for x in step], round(float(info.predicted_kl), 4)
         ([0.6, 0.8], 0.5)
     """
     check_delta(delta)

@@ -33,8 +33,7 @@ def two_steps(units: Scaled, found: Directions, delta: Float[Array, ""], several
     reward_step, eta = natural_step(model.g, found.v, delta)
     projected = _project(model, found, reward_step, several)
     nu = projected.multipliers
-    d = reward_step - nu @ found.w
-    hd = model.fvp(d) if found.hw is None else eta * found.hv - nu @ found.hw
+    d, hd = found.step_and_product(model.fvp, eta, nu)
     status = most_severe(
         (nu > 0.0, Status.PROJECTED),
         (units.g_norm == 0.0, Status.ZERO_REWARD_GRADIENT),
