@@ -21,7 +21,7 @@ class Reason(IntEnum):
     COST_TOO_HIGH = 2
     """A cost surrogate rose by more than is left under the limit (or rose at all above it)."""
     KL_TOO_LARGE = 3
-    """The KL divergence is beyond delta."""
+    """The KL divergence is beyond delta, by more than rounding."""
     NOT_FINITE = 4
     """A surrogate was not a finite number."""
 
@@ -55,11 +55,13 @@ def judge(
         cost_room: By how much each cost may rise; infinite for rules without a cost test.
         needs_improvement: False switches the first condition off (CPO above its limit).
     """
+    # A natural step has a KL divergence of delta to second order, so that rounding alone would often decide.
+    radius = delta * (1.0 + 64.0 * jnp.finfo(trial.kl.dtype).eps)
     finite = jnp.isfinite(trial.reward) & jnp.all(jnp.isfinite(trial.costs)) & jnp.isfinite(trial.kl)
     checks = (
         (needs_improvement & ~(objective > 0.0), Reason.REWARD_NOT_IMPROVED),
         (jnp.any(~(trial.costs <= cost_room)), Reason.COST_TOO_HIGH),
-        (~(trial.kl <= delta), Reason.KL_TOO_LARGE),
+        (~(trial.kl <= radius), Reason.KL_TOO_LARGE),
         (~finite, Reason.NOT_FINITE),
     )
     codes = [jnp.where(refused, int(reason), int(Reason.ACCEPTED)) for refused, reason in checks]

@@ -166,8 +166,12 @@ def _polish(problem: _Scaled, nu: Float[Array, " m"]) -> Float[Array, " m"]:
     equations = jnp.where(active[:, None] & active[None, :], problem.gram, identity)
     exact = jnp.linalg.solve(equations, jnp.where(active, problem.excess, 0.0))
     left = problem.excess - problem.gram @ exact
-    rounding = 32.0 * jnp.finfo(nu.dtype).eps * jnp.maximum(jnp.max(jnp.abs(problem.excess)), jnp.max(jnp.abs(exact)))
-    optimal = jnp.all(jnp.isfinite(exact)) & jnp.all(exact >= 0.0) & jnp.all(left <= rounding)
+    eps, scale = jnp.finfo(nu.dtype).eps, jnp.max(jnp.abs(problem.excess))
+    rounding = 32.0 * eps * jnp.maximum(scale, jnp.max(jnp.abs(exact)))
+    # Of an empty intersection the equations are singular: multipliers that drown the excess in their own rounding
+    # (or that are not finite) solve nothing.
+    resolved = rounding <= jnp.sqrt(eps) * scale
+    optimal = resolved & jnp.all(exact >= 0.0) & jnp.all(left <= rounding)
     return jnp.where(optimal, exact, nu)
 
 

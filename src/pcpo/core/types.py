@@ -14,7 +14,7 @@ violation, ``H`` the (damped) Fisher matrix, ``d = theta - theta_k`` the step, `
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any, NamedTuple, Protocol, Self, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -133,7 +133,7 @@ class LocalModel:
         return tuple((jax.tree_util.GetAttrKey(name), getattr(self, name)) for name in names), None
 
     @classmethod
-    def tree_unflatten(cls, _: None, children: tuple[Any, ...]) -> Self:
+    def tree_unflatten(cls, _: None, children: tuple[Any, ...]) -> "LocalModel":
         """Rebuilds without checks: jax puts placeholders where arrays were."""
         model = object.__new__(cls)
         for name, child in zip(("g", "a", "b", "fvp", "evaluate"), children, strict=True):
