@@ -42,9 +42,9 @@ class Directions(NamedTuple):
     """``H w_i`` where it came for free (L = H), else None."""
     ha: Float[Array, "m n"] | None
     """``H a_i`` where it came for free (L = H), else None."""
-    residuals: Float[Array, " 1+m"]
+    residuals: Float[Array, " k"]
     """Relative residuals of CG; zero for what was not solved by CG."""
-    failed: Bool[Array, " 1+m"]
+    failed: Bool[Array, " k"]
     """True where a nonzero right-hand side got no usable direction."""
 
     def step_and_product(

@@ -76,8 +76,8 @@ class StepInfo(NamedTuple):
     """``a_i . d``."""
     predicted_kl: Float[Array, ""]
     """``d'Hd / 2``."""
-    cg_residuals: Float[Array, " 1+m"]
-    """``|H x - r| / |r|`` for r = g, a_1 .. a_m; zero where nothing had to be solved."""
+    cg_residuals: Float[Array, " k"]
+    """``|H x - r| / |r|`` for the k = 1 + m right-hand sides r = g, a_1 .. a_m; zero where nothing had to be solved."""
     extra: dict[str, Array]
     """What only this rule knows; each rule documents its keys."""
 

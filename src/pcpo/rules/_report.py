@@ -39,7 +39,7 @@ def report(
     model: LocalModel,
     unravel: Callable[[Array], Tree],
     step: Step,
-    residuals: Float[Array, " 1+m"],
+    residuals: Float[Array, " k"],
     status: Int[Array, ""],
     extra: dict[str, Array],
 ) -> tuple[Tree, StepInfo]:

@@ -22,7 +22,7 @@ class TwoSteps(NamedTuple):
     """A finished PCPO step in the units of the model, and what happened on the way."""
 
     step: Step
-    residuals: Float[Array, " 1+m"]
+    residuals: Float[Array, " k"]
     status: Int[Array, ""]
     projection: Projection
 
