@@ -9,6 +9,7 @@ from jax.tree_util import Partial
 
 from pcpo import rules
 from pcpo.core import LocalModel, Status, Surrogates
+from pcpo.core.bounds import printed_reward_change_l2, reward_change_kl
 from pcpo.rules import AdaptiveOptions, AdaptiveState, Choice, Verdict
 from tests.problems import as_arrays, multiply, random_problem
 
@@ -167,3 +168,23 @@ def test_a_candidate_that_fails_leaves_the_other():
     assert info.extra["projection"] == Choice.L2
     assert info.status == Status.PROJECTED
     np.testing.assert_allclose(step[2], -0.5)
+
+
+def test_the_counter_example_to_the_l2_half_on_its_page():
+    """f = x1 + x2 is linear, sigma_max(H) = 1 and b = 0, and still the L2 step raises f; numbers worked on the page."""
+    H, g, a = jnp.diag(jnp.array([1.0, 0.25])), jnp.array([1.0, 1.0]), -jnp.array([[1.0, 2.0]])
+    model = LocalModel(-g, a, jnp.zeros(1), Partial(multiply, H))  # rules maximise: the reward is -f
+    eta = np.sqrt(2 * DELTA / 5.0)
+    changes = {}
+    for name, expected in (("l2", [0.8, -0.4]), ("kl", [-8 / 17, 4 / 17])):
+        rule = rules.pcpo(DELTA, name)
+        step, _, info = rule.update(model, rule.init(1))
+        np.testing.assert_allclose(step, eta * np.array(expected), rtol=1e-12)
+        np.testing.assert_allclose(info.eta, eta, rtol=1e-12)
+        changes[name] = float(g @ step), float(step @ step), float(step @ H @ step)
+    rise, length, _ = changes["l2"]
+    promised = float(printed_reward_change_l2(length, eta, smoothness=0.0))
+    np.testing.assert_allclose([rise, promised], [0.4 * eta, -0.8 * eta], rtol=1e-12)
+    assert rise > 0.0 > promised
+    fall, length, kl_length = changes["kl"]
+    assert fall <= float(reward_change_kl(kl_length, length, eta, smoothness=0.0)) + 1e-15
