@@ -60,8 +60,9 @@ def random_problem(seed: int, n: int, m: int) -> Problem:
     return next(random_problems(seed, 1, n, m).each())
 
 
-def as_arrays(problem: Problem, dtype=jnp.float64) -> tuple[Array, ...]:
-    return tuple(jnp.asarray(x, dtype) for x in astuple(problem))
+def as_arrays(problem: Problem, dtype=jnp.float64) -> tuple[Array, Array, Array, Array]:
+    H, g, a, b = (jnp.asarray(x, dtype) for x in astuple(problem))
+    return H, g, a, b
 
 
 def natural_step(p: Problem, delta: float) -> np.ndarray:

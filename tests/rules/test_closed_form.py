@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -16,7 +17,7 @@ from pcpo.core.line_search import Reason
 from tests.problems import Problem, as_arrays, dense_pcpo, model, natural_step, random_problem, random_problems
 
 DELTA = 0.02
-EXACT = {"cg_iterations": 60}
+EXACT: dict[str, Any] = {"cg_iterations": 60}
 RULES = {
     "trpo": rules.trpo,
     "pcpo-kl": lambda delta, **cg: rules.pcpo(delta, "kl", **cg),
