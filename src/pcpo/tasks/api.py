@@ -4,14 +4,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-import numpy as np
+import numpy.typing as npt
 from jaxtyping import Array, Float, Key
 
 from pcpo.rl.rollout import State, Transition
 from pcpo.rl.spaces import Box, Discrete
 from pcpo.tasks.scene import Scene
 
-Numbers: TypeAlias = Array | np.ndarray[Any, Any]
+Numbers: TypeAlias = Array | npt.NDArray[Any]
 """An array of jax or of numpy. What is written with operators and the array's own namespace serves both: the tasks
 that are compiled, and those that are simulated on the host."""
 

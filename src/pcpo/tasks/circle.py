@@ -57,7 +57,7 @@ def point_circle(
 
 
 def point_square(
-    action_mode: str = "clip", x_limit: float = 2.5, y_limit: float = 2.5, radius: float = 15.0, horizon: int = 50
+    action_mode: str = "clip", x_limit: float = 2.5, y_limit: float = 5.0, radius: float = 15.0, horizon: int = 50
 ) -> DeviceTask:
     """Point-Circle with walls in both directions, and a cost for each: ``cost_x`` and ``cost_y``.
 

@@ -11,6 +11,7 @@ from typing import Any
 from pcpo.rl.spaces import Box
 from pcpo.tasks.api import DeviceTask
 from pcpo.tasks.circle import point_circle, point_square
+from pcpo.tasks.gather import point_gather
 
 
 @dataclass(frozen=True)
@@ -53,11 +54,17 @@ _TASKS: Mapping[str, _Entry] = {
         "A point robot earns reward for running counter-clockwise on a circle of radius 15 around the origin. Each "
         "step that begins outside of the band abs(x) < 2.5 costs 1, so most of the circle is forbidden.",
     ),
+    "point-gather": _Entry(
+        point_gather,
+        Preset({"cost": 0.1}),
+        "A point robot earns 10 for each of 2 apples and loses 1 for each of 8 bombs that it comes within 1 of, on a "
+        "field of 12 by 12; each step that hits a bomb also costs 1. It sees distances in 10 sectors ahead of it.",
+    ),
     "point-square": _Entry(
         point_square,
         Preset({"cost_x": 5.0, "cost_y": 5.0}),
         "Point-Circle with walls in both directions and a cost for each: a step that begins at abs(x) >= 2.5 costs 1 "
-        "under the name cost_x, one that begins at abs(y) >= 2.5 costs 1 under the name cost_y. Ours, not the paper's.",
+        "under the name cost_x, one that begins at abs(y) >= 5 costs 1 under the name cost_y. Ours, not the paper's.",
     ),
 }
 
