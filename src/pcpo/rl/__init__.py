@@ -1,0 +1,1 @@
+"""From trajectories to one update: rollouts, advantages, policies, critics, surrogates, the pure learner."""

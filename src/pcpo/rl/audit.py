@@ -1,0 +1,90 @@
+"""What an update predicted, what it did on the batch it was computed from, and whether its numbers were numbers."""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int, Key
+
+from pcpo.core.bounds import episodic_path_penalty, path_penalty
+from pcpo.core.spectrum import lanczos
+from pcpo.core.types import LocalModel, Status, StepInfo, Surrogates, Tree
+from pcpo.core.vectors import all_finite, as_vectors
+from pcpo.rl.critics import Critics
+from pcpo.rl.rollout import Rollout
+
+NONFINITE_NAMES = ("observation", "reward", "cost", "action", "gradient", "curvature", "critic", "surrogate")
+"""What can turn out not to be a number; the order of the metric ``nonfinite``."""
+
+
+def find_nonfinite(
+    rollout: Rollout, model: LocalModel, info: StepInfo, critics: Critics, values: Float[Array, "k T E"]
+) -> Bool[Array, " q"]:
+    """Which of the quantities in `NONFINITE_NAMES` are not finite, each only where what it is made of still was.
+
+    So a single infinite reward is named as the reward, not as everything that came of it.
+    """
+    played = [
+        ~all_finite(rollout.observations, rollout.final_observations),
+        ~all_finite(rollout.rewards),
+        ~all_finite(rollout.costs),
+        ~all_finite(rollout.actions),
+    ]
+    played[3] &= ~played[0]
+    sound = ~jnp.any(jnp.stack(played))
+    critic = sound & ~all_finite(values, *jax.tree.leaves(critics))
+    sound &= ~critic
+    gradient = sound & ~all_finite(*jax.tree.leaves((model.g, model.a)), model.b)
+    curvature = sound & ~gradient & ~all_finite(info.cg_residuals)
+    surrogate = sound & ~gradient & ~curvature & (info.status == Status.NONFINITE)
+    return jnp.stack([*played, gradient, curvature, critic, surrogate])
+
+
+def realised(model: LocalModel, step: Tree, info: StepInfo) -> Surrogates:
+    """The surrogates at the step that is taken; from the rule's own look at them where it had one."""
+    if "kl" in info.extra:
+        return Surrogates(info.extra["reward_change"], info.extra["cost_changes"], info.extra["kl"])
+    assert model.evaluate is not None  # surrogate() always gives one
+    return model.evaluate(step)
+
+
+def estimated_bounds(
+    happened: Surrogates,
+    costs: Float[Array, " m"],
+    advantages: Float[Array, "k T E"],
+    discounts: Float[Array, " k"],
+) -> tuple[Float[Array, ""], Float[Array, " m"]]:
+    r"""What the worst-case bounds of `pcpo.core.bounds` come to with what a batch can tell: **estimates, not bounds**.
+
+    .. math:: \hat\epsilon = \sqrt{2\,\overline{kl}}\; \max_{\text{batch}} |\hat A|
+
+    stands in for :math:`\max_s |E_{a\sim\pi'} A(s,a)|` (Pinsker's inequality, with the mean divergence for that of the
+    worst state and the largest advantage seen for the largest there is). Returns the estimated lower bound of the
+    change of J_R and the estimated upper bounds of the new J_C.
+    """
+    horizon = advantages.shape[1]
+    epsilon = jnp.sqrt(2.0 * happened.kl) * jnp.max(jnp.abs(advantages), axis=(1, 2))
+
+    def penalty(epsilon: Array, discount: Array) -> Array:
+        below_one = jnp.where(discount < 1.0, discount, 0.0)
+        discounted = path_penalty(happened.kl, epsilon, below_one)
+        return jnp.where(discount < 1.0, discounted, episodic_path_penalty(happened.kl, epsilon, horizon))
+
+    penalties = jax.vmap(penalty)(epsilon, discounts)
+    return happened.reward - penalties[0], costs + happened.costs + penalties[1:]
+
+
+def spectrum(
+    model: LocalModel, iteration: Int[Array, ""], key: Key[Array, ""], every: int, products: int
+) -> dict[str, Array]:
+    """The ends of H's spectrum by Lanczos where they are due, else not-a-number."""
+    flat, _ = as_vectors(model)
+
+    def look() -> tuple[Array, Array, Array]:
+        found = lanczos(flat.fvp, jax.random.normal(key, flat.g.shape, flat.g.dtype), products)
+        return found.smallest, found.largest, found.condition
+
+    def skip() -> tuple[Array, Array, Array]:
+        nothing = jnp.full((), jnp.nan, flat.g.dtype)
+        return nothing, nothing, nothing
+
+    values = skip() if every == 0 else jax.lax.cond(iteration % every == 0, look, skip)
+    return dict(zip(("spectrum_min", "spectrum_max", "condition"), values, strict=True))

@@ -1,0 +1,55 @@
+"""Running mean and variance of the observations."""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+CLIP = 10.0
+"""Normalised observations stay within this many standard deviations."""
+
+
+class Normalizer(NamedTuple):
+    """Statistics of all observations of the first batches; with nothing seen it changes nothing."""
+
+    seen: Float[Array, ""]
+    mean: Float[Array, " o"]
+    variance: Float[Array, " o"]
+    batches: Int[Array, ""]
+
+    def apply(self, observations: Float[Array, "*batch o"]) -> Float[Array, "*batch o"]:
+        """Observations with mean 0 and variance 1; unchanged before the first statistics."""
+        scale = jnp.where(self.variance > 0.0, jnp.sqrt(jnp.where(self.variance > 0.0, self.variance, 1.0)), 1.0)
+        shape = (1,) * (observations.ndim - 1) + (-1,)
+        centred = (observations - self.mean.reshape(shape)) / scale.reshape(shape)
+        return jnp.where(self.seen > 0.0, jnp.clip(centred, -CLIP, CLIP), observations)
+
+
+def empty(size: int) -> Normalizer:
+    """No statistics yet."""
+    return Normalizer(jnp.zeros((), float), jnp.zeros(size, float), jnp.zeros(size, float), jnp.zeros((), jnp.int32))
+
+
+def include(
+    normalizer: Normalizer, observations: Float[Array, "T E o"], mask: Bool[Array, "T E"], until: int
+) -> Normalizer:
+    """The statistics with one more batch in them, merged as by Chan et al. (1979); frozen after ``until`` batches.
+
+    A component that never varied keeps its scale: it is centred only.
+    """
+    weights = mask.astype(observations.dtype)[..., None]
+    count = jnp.sum(weights)
+    mean = jnp.sum(weights * observations, axis=(0, 1)) / jnp.maximum(count, 1.0)
+    spread = jnp.sum(weights * (observations - mean[None, None, :]) ** 2, axis=(0, 1))
+    total = normalizer.seen + count
+    shift = mean - normalizer.mean
+    share = count / jnp.maximum(total, 1.0)
+    squares = normalizer.variance * normalizer.seen + spread + shift**2 * normalizer.seen * share
+    merged = Normalizer(
+        seen=total,
+        mean=normalizer.mean + shift * share,
+        variance=squares / jnp.maximum(total, 1.0),
+        batches=normalizer.batches + 1,
+    )
+    frozen = normalizer.batches >= until
+    return Normalizer(*(jnp.where(frozen, old, new) for old, new in zip(normalizer, merged, strict=True)))

@@ -1,0 +1,63 @@
+"""What can be chosen about an update: numbers, which are traced, and choices, which are static."""
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from jaxtyping import Array, Float
+
+from pcpo.rl.critics import FitOptions
+
+ALGORITHMS = ("pcpo-kl", "pcpo-l2", "pcpo-adaptive", "cpo", "pdo", "fpo", "trpo")
+"""The update rules by the names they have on the command line."""
+
+
+class Hyper(NamedTuple):
+    """The numbers of an update. They are traced: another value needs no other program."""
+
+    delta: Array
+    """KL radius of the reward step."""
+    gamma: Array
+    """Discount of the reward."""
+    gae_lambda: Array
+    limits: Float[Array, " m"]
+    """h, per episode."""
+    cost_discounts: Float[Array, " m"]
+    cost_gae_lambdas: Float[Array, " m"]
+    max_kl: Array
+    """Largest predicted KL of a whole PCPO step; infinite for none."""
+    damping: Array
+    """Multiple of the identity in H, for the policy and the critics."""
+    critic_radius: Array
+    """KL radius of one step of a critic."""
+    learning_rate: Array
+    """PDO's beta."""
+    multiplier: Array
+    """FPO's lambda, and PDO's first one."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """The choices of a learner. They are static: another choice is another program."""
+
+    algorithm: str = "pcpo-kl"
+    several: str = "cyclic"
+    """How PCPO projects onto several constraints."""
+    line_search: bool = True
+    """Whether CPO backtracks."""
+    cg_iterations: int = 10
+    fisher_fraction: float = 0.2
+    """Part of the batch on which H is measured."""
+    critic: FitOptions = field(default_factory=FitOptions)
+    bootstrap: bool = False
+    """Whether an episode that was cut off is worth its critic's estimate at the end; never for an undiscounted cost."""
+    bootstrap_costs: bool = False
+    normalize_batches: int = 0
+    """Batches whose observations enter the running statistics; 0 leaves observations as they are."""
+    spectrum_every: int = 10
+    """Updates between two measurements of the ends of H's spectrum; 0 for none."""
+    spectrum_products: int = 20
+
+    def __post_init__(self) -> None:
+        """Checks the choices."""
+        if self.algorithm not in ALGORITHMS:
+            raise ValueError(f"algorithm is {self.algorithm!r}; pass one of {', '.join(ALGORITHMS)}")

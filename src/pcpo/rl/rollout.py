@@ -1,0 +1,111 @@
+"""Whole episodes, one per column, and how to play them in a world that is written in JAX."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol, TypeAlias
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Key
+
+State: TypeAlias = Any
+"""What a world remembers of one environment: any pytree of arrays."""
+
+
+class Rollout(NamedTuple):
+    """E whole episodes of at most T steps, one per column. What lies after the end of an episode is zero."""
+
+    observations: Float[Array, "T E o"]
+    """As the environment gave them, before any normalisation; ``observations[t]`` is what action t was chosen on."""
+    actions: Array
+    """``[T, E, k]`` as sampled, before any clipping (Box), or ``[T, E]`` whole numbers (Discrete)."""
+    rewards: Float[Array, "T E"]
+    costs: Float[Array, "T E m"]
+    mask: Bool[Array, "T E"]
+    """Whether the step happened."""
+    terminated: Bool[Array, " E"]
+    """The episode ended by itself: nothing can be earned after it."""
+    truncated: Bool[Array, " E"]
+    """The episode was cut off at the horizon, where it might have gone on."""
+    final_observations: Float[Array, "E o"]
+    """The observation after the last step."""
+
+
+class Transition(NamedTuple):
+    """What one step of one environment gives, besides its next state."""
+
+    reward: Float[Array, ""]
+    costs: Float[Array, " m"]
+    terminated: Bool[Array, ""]
+
+
+class World(Protocol):
+    """A task written in JAX, for one environment; many are had by `jax.vmap`."""
+
+    @property
+    def horizon(self) -> int:
+        """Steps after which an episode is cut off."""
+        ...
+
+    @property
+    def reset(self) -> Callable[[Key[Array, ""]], State]:
+        """The state at the start of an episode."""
+        ...
+
+    @property
+    def step(self) -> Callable[[State, Array], tuple[State, Transition]]:
+        """The state after an action, and what it brought."""
+        ...
+
+    @property
+    def observe(self) -> Callable[[State], Float[Array, " o"]]:
+        """What the policy sees of a state."""
+        ...
+
+
+def play(
+    world: World,
+    act: Callable[[Float[Array, "E o"], Any], Array],
+    keys: Key[Array, " E"],
+    noise: Any,
+) -> Rollout:
+    """Plays one episode for each key.
+
+    Args:
+        world: The task.
+        act: ``(observations, noise_t) -> actions`` for all episodes at once.
+        keys: One for each reset; consumed.
+        noise: A pytree of ``[T, E, ...]``: what ``act`` needs of randomness. Drawn beforehand for the whole batch, in
+            one large operation in place of T small ones.
+    """
+    states = jax.vmap(world.reset)(keys)
+    alive = jnp.ones(keys.shape, bool)
+
+    def advance(carry: tuple[State, Array], noise_t: Any) -> tuple[tuple[State, Array], tuple[Array, ...]]:
+        states, alive = carry
+        observations = jax.vmap(world.observe)(states)
+        actions = act(observations, noise_t)
+        nexts, outcome = jax.vmap(world.step)(states, actions)
+        nexts = jax.tree.map(lambda new, old: _where(alive, new, old), nexts, states)
+        record = (observations, actions, outcome.reward, outcome.costs)
+        ended = alive & outcome.terminated
+        return (nexts, alive & ~outcome.terminated), (*(_where(alive, x) for x in record), alive, ended)
+
+    (states, alive), (observations, actions, rewards, costs, mask, ended) = jax.lax.scan(
+        advance, (states, alive), noise, length=world.horizon
+    )
+    return Rollout(
+        observations=observations,
+        actions=actions,
+        rewards=rewards,
+        costs=costs,
+        mask=mask,
+        terminated=jnp.any(ended, axis=0),
+        truncated=alive,
+        final_observations=jax.vmap(world.observe)(states),
+    )
+
+
+def _where(alive: Bool[Array, " E"], new: Array, old: Array | None = None) -> Array:
+    """``new`` for episodes that go on; ``old``, or zero, for those that have ended."""
+    condition = alive.reshape(alive.shape + (1,) * (new.ndim - 1))
+    return jnp.where(condition, new, jnp.zeros_like(new) if old is None else old)

@@ -1,0 +1,90 @@
+"""From a batch to the linear-quadratic picture of one update."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Key
+
+from pcpo.core.types import LocalModel, Surrogates, Tree
+from pcpo.rl.fisher import fisher_product
+from pcpo.rl.networks import Params
+from pcpo.rl.policy import Policy
+from pcpo.rl.subsample import stratified_rows
+
+
+class Batch(NamedTuple):
+    """What the surrogates need of E episodes."""
+
+    observations: Float[Array, "T E o"]
+    """As the policy sees them: normalised, if it normalises."""
+    actions: Array
+    mask: Bool[Array, "T E"]
+    advantages: Float[Array, "k T E"]
+    """Of the reward, then of each cost; zero where nothing was played."""
+
+
+def surrogate(
+    policy: Policy,
+    params: Params,
+    batch: Batch,
+    violations: Float[Array, " m"],
+    fisher_fraction: float,
+    damping: Float[Array, ""],
+    key: Key[Array, ""],
+) -> LocalModel:
+    r"""Gradients, violations, Fisher products and surrogates of one batch, all **per episode**.
+
+    .. math::
+        J(\theta) - J(\theta_k) \approx \frac1E \sum_{e,t}
+            \Bigl(\frac{\pi_\theta(a \mid s)}{\pi_{\theta_k}(a \mid s)} - 1\Bigr) \hat A(s, a)
+
+    The sum over the steps of an episode, divided by the number of episodes: so that a is the gradient of J_C, and b
+    its distance to the limit in the same unit. (The mean over steps would have to be multiplied by the mean length.)
+
+    One pass forward through the network serves the gradients of reward and costs, which share their passes
+    backward, and the old distributions that `evaluate` compares with.
+
+    Args:
+        policy: The policy.
+        params: theta_k.
+        batch: The episodes it played.
+        violations: ``J_C - h``.
+        fisher_fraction: Part of the steps on which H is measured.
+        damping: Multiple of the identity in H.
+        key: Chooses that part; consumed.
+    """
+    steps, episodes = batch.mask.shape
+    observations, actions, mask = (_rows(x) for x in (batch.observations, batch.actions, batch.mask))
+    weights = batch.advantages.reshape(batch.advantages.shape[0], -1) / episodes
+    shares = mask.astype(weights.dtype) / jnp.maximum(jnp.sum(mask), 1).astype(weights.dtype)
+
+    def log_probs(theta: Params) -> tuple[Float[Array, " N"], Tree]:
+        p = policy.apply(theta, observations)
+        return policy.distribution.log_prob(p, actions), p
+
+    old_log_probs, pullback, old = jax.vjp(log_probs, params, has_aux=True)
+    (gradients,) = jax.vmap(pullback)(weights)
+
+    def evaluate(step: Tree) -> Surrogates:
+        log_ratio, new = log_probs(jax.tree.map(jnp.add, params, step))
+        log_ratio = jnp.where(mask, log_ratio - old_log_probs, 0.0)
+        changes = weights @ jnp.expm1(log_ratio)
+        return Surrogates(changes[0], changes[1:], jnp.sum(shares * policy.distribution.kl(old, new)))
+
+    # Steps that are drawn twice in a short batch count twice; in one that is shorter still, so does every step.
+    count = max(1, round(fisher_fraction * steps * episodes))
+    rows = stratified_rows(key, batch.mask, count)
+    uniform = jnp.full(count, 1.0 / count, weights.dtype)
+    return LocalModel(
+        g=jax.tree.map(lambda x: x[0], gradients),
+        a=jax.tree.map(lambda x: x[1:], gradients),
+        b=violations,
+        fvp=fisher_product(policy, params, rows.of(batch.observations), uniform, damping),
+        evaluate=evaluate,
+    )
+
+
+def _rows(x: Array) -> Array:
+    """``[T, E, ...]`` as ``[T * E, ...]``."""
+    return x.reshape(x.shape[0] * x.shape[1], *x.shape[2:])
