@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from pcpo.core.types import Surrogates
 
@@ -21,7 +21,7 @@ class Reason(IntEnum):
     COST_TOO_HIGH = 2
     """A cost surrogate rose by more than is left under the limit (or rose at all above it)."""
     KL_TOO_LARGE = 3
-    """The KL divergence is beyond delta, by more than rounding."""
+    """The KL divergence is beyond delta, by more than rounding and CG explain."""
     NOT_FINITE = 4
     """A surrogate was not a finite number."""
 
@@ -44,7 +44,7 @@ def judge(
     objective: Float[Array, ""],
     delta: Float[Array, ""],
     cost_room: Float[Array, " m"],
-    needs_improvement: Float[Array, ""] | bool = True,
+    needs_improvement: Bool[Array, ""] | bool = True,
 ) -> Int[Array, ""]:
     """The `Reason` for one trial: objective above zero, costs within ``cost_room``, KL within delta, all finite.
 
@@ -55,8 +55,9 @@ def judge(
         cost_room: By how much each cost may rise; infinite for rules without a cost test.
         needs_improvement: False switches the first condition off (CPO above its limit).
     """
-    # A natural step has a KL divergence of delta to second order, so that rounding alone would often decide.
-    radius = delta * (1.0 + 64.0 * jnp.finfo(trial.kl.dtype).eps)
+    # A natural step has a KL divergence of delta to second order, so that rounding and what CG left over (1e-12 in
+    # float64, 1e-6 in float32) would often decide. The square root of eps is well above both and below any meaning.
+    radius = delta * (1.0 + jnp.sqrt(jnp.finfo(trial.kl.dtype).eps))
     finite = jnp.isfinite(trial.reward) & jnp.all(jnp.isfinite(trial.costs)) & jnp.isfinite(trial.kl)
     checks = (
         (needs_improvement & ~(objective > 0.0), Reason.REWARD_NOT_IMPROVED),

@@ -54,16 +54,18 @@ def cpo(
         step = step._replace(eta=ratio(step.eta, g_norm), multipliers=ratio(step.multipliers, a_norms))
 
         restoring = jnp.any(flat.b > 0.0) & (case != DualCase.NO_GRADIENT)
+        # An active step has a.d = -b to rounding, which must not decide whether it is shortened.
+        rounding = 64.0 * jnp.finfo(flat.b.dtype).eps * (jnp.abs(flat.a) @ jnp.abs(step.d))
 
         def test(trial: Surrogates) -> Array:
-            return judge(trial, trial.reward, radius, jnp.maximum(-flat.b, 0.0), ~restoring)
+            return judge(trial, trial.reward, radius, jnp.maximum(-flat.b, 0.0) + rounding, ~restoring)
 
         searched = search(flat, step, test)
-        taken = searched.step.times(jnp.where(searched.refused & ~restoring, 0.0, 1.0))
+        taken = searched.unless(searched.refused & ~restoring)
         returned, info = report(
             flat,
             unravel,
-            taken,
+            taken.step,
             found.residuals,
             most_severe(
                 (case == DualCase.ACTIVE, Status.PROJECTED),
@@ -75,6 +77,7 @@ def cpo(
                 (searched.refused & (searched.reason == Reason.NOT_FINITE) & restoring, Status.NONFINITE),
             ),
             {"case": case, **searched.extra},
+            taken.surrogates,
         )
         return returned, state, info
 

@@ -90,10 +90,13 @@ def pcpo(
         else:
             taken, extra = two_steps(units, found, radius, project), {}
         step, too_long = capped(taken.step, cap)
-        unusable = jnp.zeros((), bool) if flat.evaluate is None else ~all_finite(*flat.evaluate(step.d))
+        happened = None if flat.evaluate is None else flat.evaluate(step.d)
+        unusable = jnp.zeros((), bool) if happened is None else ~all_finite(*happened)
         status = most_severe((too_long, Status.KL_CAPPED), (unusable, Status.NONFINITE))
         extra |= {"asymmetry": taken.projection.asymmetry, "sweeps": taken.projection.sweeps}
-        returned, info = report(flat, unravel, step, taken.residuals, jnp.maximum(taken.status, status), extra)
+        returned, info = report(
+            flat, unravel, step, taken.residuals, jnp.maximum(taken.status, status), extra, happened
+        )
         return returned, state, info
 
     return UpdateRule(initial_state if projection == "adaptive" else stateless, update)

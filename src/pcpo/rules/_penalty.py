@@ -15,7 +15,7 @@ from pcpo.rules._report import Step, check_delta, check_number, report, search, 
 def pdo(
     delta: ArrayLike,
     learning_rate: ArrayLike = 0.01,
-    initial_multiplier: float = 0.0,
+    initial_multiplier: ArrayLike = 0.0,
     *,
     cg_iterations: int = 10,
     cg_tolerance: float | None = None,
@@ -115,11 +115,11 @@ def penalised_step(
         return judge(trial, gain, delta, jnp.full_like(flat.b, jnp.inf))
 
     searched = search(flat, step, test)
-    taken = searched.step.times(jnp.where(searched.refused, 0.0, 1.0))
+    taken = searched.unless(searched.refused)
     return report(
         flat,
         unravel,
-        taken._replace(multipliers=multipliers),
+        taken.step._replace(multipliers=multipliers),
         jnp.concatenate([solution.residuals, jnp.zeros_like(flat.b)]),
         most_severe(
             (g_norm == 0.0, Status.ZERO_REWARD_GRADIENT),
@@ -127,4 +127,5 @@ def penalised_step(
             ((g_norm > 0.0) & (eta <= 0.0), Status.CG_FAILED),
         ),
         searched.extra,
+        taken.surrogates,
     )

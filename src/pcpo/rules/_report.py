@@ -42,6 +42,7 @@ def report(
     residuals: Float[Array, " k"],
     status: Int[Array, ""],
     extra: dict[str, Array],
+    happened: Surrogates | None = None,
 ) -> tuple[Tree, StepInfo]:
     """The tree to return and all that is said about it; a step that is not finite is replaced by none.
 
@@ -52,11 +53,16 @@ def report(
         residuals: Relative residuals of CG.
         status: The most severe `Status` found on the way; NONFINITE is added here.
         extra: What only the rule knows.
+        happened: The surrogates at the step, where the rule has evaluated them: added to ``extra`` as
+            ``reward_change``, ``cost_changes`` and ``kl``, so that nobody need evaluate the same step again.
     """
     finite = all_finite(model.g, model.a, model.b, *step, step.kl)
     status = jnp.maximum(status, most_severe((~finite, Status.NONFINITE)))
     alive = status < Status.CG_FAILED
     step = Step(*(jnp.where(alive, x, 0.0) for x in step))
+    if happened is not None:
+        reward, costs, kl = (jnp.where(alive, x, 0.0) for x in happened)
+        extra = extra | {"reward_change": reward, "cost_changes": costs, "kl": kl}
     info = StepInfo(
         status=status,
         eta=step.eta,
@@ -81,17 +87,28 @@ class Searched(NamedTuple):
     """Whether a step that is not zero was refused to the end."""
     extra: dict[str, Array]
     """``backtracks`` and ``line_search``, for `StepInfo.extra`."""
+    surrogates: Surrogates | None
+    """The surrogates at the step; None without ``evaluate``."""
+
+    def unless(self, given_up: Bool[Array, ""]) -> "Searched":
+        """The same, with no step at all where the search is given up."""
+        surrogates = (
+            None if self.surrogates is None else Surrogates(*(jnp.where(given_up, 0.0, x) for x in self.surrogates))
+        )
+        return self._replace(step=self.step.times(jnp.where(given_up, 0.0, 1.0)), surrogates=surrogates)
 
 
 def search(model: LocalModel, step: Step, test: Callable[[Surrogates], Int[Array, ""]]) -> Searched:
     """Backtracks along a step. Without ``evaluate`` there is nothing to search on, and the full step is accepted."""
+    surrogates = None
     if model.evaluate is None:
         backtracks, reason = jnp.zeros((), jnp.int32), jnp.asarray(int(Reason.ACCEPTED), jnp.int32)
     else:
         found = backtrack(model.evaluate, step.d, test)
         step, backtracks, reason = step.times(found.scale), found.backtracks, found.reason
+        surrogates = found.surrogates
     refused = (reason != Reason.ACCEPTED) & jnp.any(step.d != 0.0)
-    return Searched(step, reason, refused, {"backtracks": backtracks, "line_search": reason})
+    return Searched(step, reason, refused, {"backtracks": backtracks, "line_search": reason}, surrogates)
 
 
 def stateless(num_constraints: int) -> tuple[()]:
