@@ -23,6 +23,7 @@ PLATFORM = os.environ.setdefault("JAX_PLATFORMS", "cpu")
 TIERS: list[tuple[str, list[str], list[str]]] = [
     ("core and rules", ["tests/core", "tests/rules"], []),
     ("theory", ["tests/theory"], []),
+    ("tasks", ["tests/tasks"], []),
     ("experiments and command line", ["tests/experiments", "tests/test_*.py"], []),
     # As a user types them: without the settings of tests/conftest.py.
     ("examples in docstrings", ["src"], ["--doctest-modules"]),

@@ -1,0 +1,84 @@
+"""Names, options and the paper's table; wrong ones are answered with what would be right."""
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+from pcpo.tasks import registry
+from pcpo.tasks.point import UNBOUNDED
+from pcpo.tasks.registry import describe, make, names, options_of, preset
+
+
+@pytest.mark.parametrize("name", names())
+def test_a_task_is_what_it_says(name):
+    task = make(name)
+    assert task.name == name
+    state = task.reset(jax.random.key(0))
+    assert task.observe(state).shape == (task.observation_size,)
+    after, outcome = task.step(state, jnp.zeros(task.action_space.size))
+    assert jax.tree.structure(after) == jax.tree.structure(state)
+    assert [(x.shape, x.dtype) for x in jax.tree.leaves(after)] == [(x.shape, x.dtype) for x in jax.tree.leaves(state)]
+    assert outcome.reward.shape == outcome.terminated.shape == ()
+    assert outcome.costs.shape == (len(task.cost_names),)
+    assert tuple(preset(name).limits) == task.cost_names
+
+
+def test_the_papers_sizes():
+    sizes = {name: (make(name).observation_size, make(name).action_space.size, make(name).horizon) for name in names()}
+    assert sizes == {"point-circle": (9, 2, 50), "point-gather": (29, 2, 15), "point-square": (9, 2, 50)}
+
+
+def test_the_papers_table():
+    for name, limits in [("point-circle", {"cost": 5.0}), ("point-gather", {"cost": 0.1})]:
+        table = preset(name)
+        assert dict(table.limits) == limits
+        assert (table.gamma, table.gae_lambda, table.cost_discount, table.cost_gae_lambda) == (0.995, 0.95, 1.0, 1.0)
+        assert (table.batch_size, table.hidden, table.delta) == (50_000, (64, 32), 1e-4)
+
+
+def test_a_preset_cannot_be_changed():
+    with pytest.raises(TypeError):
+        preset("point-circle").limits["cost"] = 1.0  # pyright: ignore[reportIndexIssue]
+
+
+def test_options_reach_the_task():
+    assert make("point-circle", horizon=65).horizon == 65
+    assert make("point-circle", x_limit=3).scene(make("point-circle").reset(jax.random.key(0))).safe_x == 3.0
+    assert make("point-gather", action_mode="raw").action_space == UNBOUNDED
+    assert options_of("point-circle") == {"action_mode": "clip", "x_limit": 2.5, "radius": 15.0, "horizon": 50}
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("point-circel", {}, "there is no task 'point-circel'; did you mean 'point-circle'?.*point-gather"),
+        ("pendulum", {}, "there is no task 'pendulum'. There are: point-circle, "),
+        ("point-circle", {"x_limt": 2.0}, "no option 'x_limt'; did you mean 'x_limit'?"),
+        ("point-circle", {"y_limit": 2.0}, "point-circle has no option 'y_limit'"),
+        ("point-circle", {"x_limit": -1.0}, "x_limit of point-circle is -1.0; give a finite number above zero"),
+        ("point-circle", {"x_limit": float("nan")}, "is nan; give a finite number"),
+        ("point-circle", {"x_limit": "wide"}, "is 'wide'; give a finite number"),
+        ("point-circle", {"horizon": 50.5}, "horizon of point-circle is 50.5; give a whole number"),
+        ("point-circle", {"horizon": True}, "horizon of point-circle is True"),
+        ("point-circle", {"horizon": 0}, "horizon of point-circle is 0"),
+        ("point-gather", {"action_mode": "clamp"}, "action_mode is 'clamp'; choose one of clip, raw"),
+        ("point-gather", {"action_mode": 1}, "action_mode of point-gather is 1; give a word"),
+    ],
+)
+def test_wrong_names_and_options(name, options, message):
+    with pytest.raises(ValueError, match=message):
+        make(name, **options)
+
+
+@pytest.mark.parametrize("ask", [registry.preset, registry.describe, registry.options_of])
+def test_wrong_names_everywhere(ask):
+    with pytest.raises(ValueError, match="did you mean 'point-gather'"):
+        ask("point_gather")
+
+
+def test_a_description_says_what_one_needs_to_know():
+    text = describe("point-square")
+    assert "9 observations, 2 real actions, 50 steps" in text
+    assert "cost_x <= 5, cost_y <= 5" in text
+    assert "y_limit=5.0" in text
+    assert "\n" not in text
