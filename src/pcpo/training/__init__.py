@@ -1,0 +1,1 @@
+"""Loops, files, clocks and processes: the only room that is not pure."""

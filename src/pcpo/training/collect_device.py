@@ -1,0 +1,187 @@
+"""Tasks written in JAX: rollout and update are one compiled program, on the CPU and on a GPU alike."""
+
+import contextlib
+import functools
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Key
+
+from pcpo.rl.distributions import Distribution
+from pcpo.rl.learner import Learner, Metrics, TrainState, make_learner
+from pcpo.rl.networks import Network, Params, mlp
+from pcpo.rl.normalize import Normalizer
+from pcpo.rl.options import Hyper, Options
+from pcpo.rl.policy import Policy, policy_for
+from pcpo.rl.rollout import Rollout, play
+from pcpo.tasks.api import DeviceTask
+
+ALL_SEEDS = TrainState(params=0, critics=0, rule=0, normalizer=0, iteration=None)
+"""Where a state has its axis of seeds. All seeds are at the same iteration, so that what is due now and then is due for
+all at once, and nobody pays for what is not due."""
+
+
+@dataclass(frozen=True)
+class DeviceProgram:
+    """Some seeds of one task, trained side by side.
+
+    ``update`` returns at once, before its results are there: several calls may be made between looks at the clock, and
+    how many is no part of the arithmetic. Nothing is compiled again for another delta, limit or seed.
+    """
+
+    task: DeviceTask
+    policy: Policy
+    critic: Network
+    learner: Learner
+    options: Options
+    episodes: int
+    """Episodes in a batch, of each seed."""
+    seeds: tuple[int, ...]
+    precision: str
+
+    def init(self, hyper: Hyper) -> TrainState:
+        """The state before the first update; every leaf but the iteration has a leading axis of seeds."""
+        with self._arithmetic():
+            return self._init(self._seeds(), _typed(hyper))
+
+    def update(self, state: TrainState, hyper: Hyper) -> tuple[TrainState, Metrics]:
+        """One update of every seed. The state that is passed is used up."""
+        with self._arithmetic():
+            return self._update(state, self._seeds(), _typed(hyper))
+
+    def rollout(self, state: TrainState, iteration: int, episodes: int, deterministic: bool = False) -> Rollout:
+        """Episodes of the policies in a state, none of them ever seen in training; a leading axis of seeds.
+
+        Args:
+            state: Whose policies play.
+            iteration: Numbers the batch: another number, other episodes.
+            episodes: Episodes of each seed.
+            deterministic: Whether each policy plays its likeliest action.
+        """
+        with self._arithmetic():
+            return self._rollout(state, self._seeds(), jnp.int32(iteration), episodes, deterministic)
+
+    @functools.cached_property
+    def _init(self) -> Callable[[Array, Hyper], TrainState]:
+        def one(seed: Array, hyper: Hyper) -> TrainState:
+            return self.learner.init(_key(seed, _INIT), hyper)
+
+        return jax.jit(jax.vmap(one, in_axes=(0, None), out_axes=ALL_SEEDS))
+
+    @functools.cached_property
+    def _update(self) -> Callable[[TrainState, Array, Hyper], tuple[TrainState, Metrics]]:
+        def one(state: TrainState, seed: Array, hyper: Hyper) -> tuple[TrainState, Metrics]:
+            play_key = jax.random.fold_in(_key(seed, _PLAY), state.iteration)
+            update_key = jax.random.fold_in(_key(seed, _UPDATE), state.iteration)
+            rollout = play_policy(self, state.params, state.normalizer, play_key, self.episodes)
+            return self.learner.update(state, rollout, hyper, update_key)
+
+        return jax.jit(_over_seeds(one, len(self.seeds)), donate_argnums=0)
+
+    @functools.cached_property
+    def _rollout(self) -> Callable[..., Rollout]:
+        def all_seeds(state: TrainState, seeds: Array, iteration: Array, episodes: int, deterministic: bool) -> Rollout:
+            def one(state: TrainState, seed: Array) -> Rollout:
+                key = jax.random.fold_in(_key(seed, _EVALUATE), iteration)
+                return play_policy(self, state.params, state.normalizer, key, episodes, deterministic)
+
+            return jax.vmap(one, in_axes=(ALL_SEEDS, 0))(state, seeds)
+
+        return jax.jit(all_seeds, static_argnums=(3, 4))
+
+    def _seeds(self) -> Array:
+        return jnp.asarray(self.seeds, jnp.uint32)
+
+    @contextlib.contextmanager
+    def _arithmetic(self) -> Generator[None]:
+        """The run's own precision, whatever the process is set to. A GPU would otherwise round factors to 10 bits."""
+        with jax.enable_x64(self.precision == "float64"), jax.default_matmul_precision("highest"):
+            yield
+
+
+# What the randomness of a seed is for; each use has a stream of its own.
+_INIT, _PLAY, _UPDATE, _EVALUATE = range(4)
+
+
+def device_program(
+    task: DeviceTask,
+    options: Options,
+    *,
+    batch_size: int,
+    seeds: tuple[int, ...],
+    hidden: tuple[int, ...] = (64, 32),
+    precision: str = "float32",
+    policy: Policy | None = None,
+    critic: Network | None = None,
+) -> DeviceProgram:
+    """The program that trains on a task.
+
+    Args:
+        task: The task.
+        options: The learner's choices.
+        batch_size: Steps per update and seed, rounded up to whole episodes.
+        seeds: One policy is trained for each.
+        hidden: Widths of the hidden layers of policy and critics, unless they are given.
+        precision: ``"float32"`` or ``"float64"``.
+        policy: A policy of your own.
+        critic: A critic's network of your own, with one output.
+    """
+    if precision not in ("float32", "float64"):
+        raise ValueError(f"precision is {precision!r}; pass 'float32' or 'float64'")
+    policy = policy or policy_for(task.observation_size, task.action_space, hidden)
+    critic = critic or mlp([task.observation_size, *hidden, 1])
+    learner = make_learner(policy, critic, task.observation_size, options)
+    episodes = -(-batch_size // task.horizon)
+    return DeviceProgram(task, policy, critic, learner, options, episodes, seeds, precision)
+
+
+def play_policy(
+    program: DeviceProgram,
+    params: Params,
+    normalizer: Normalizer,
+    key: Key[Array, ""],
+    episodes: int,
+    deterministic: bool = False,
+) -> Rollout:
+    """Episodes of one policy. Episode i has a key of its own, whatever their number."""
+    distribution: Distribution = program.policy.distribution
+
+    def act(observations: Array, noise: Any) -> Array:
+        seen = normalizer.apply(observations) if program.options.normalize_batches else observations
+        p = program.policy.apply(params, seen)
+        return distribution.mode(p) if deterministic else distribution.sample(p, noise)
+
+    keys = jax.vmap(functools.partial(jax.random.fold_in, key))(jnp.arange(episodes))
+    reset_keys, noise_keys = jnp.moveaxis(jax.vmap(jax.random.split)(keys), 1, 0)
+    noise = jax.vmap(lambda k: distribution.noise(k, (program.task.horizon,)), out_axes=1)(noise_keys)
+    return play(program.task, act, reset_keys, noise)
+
+
+def _key(seed: Array, use: int) -> Key[Array, ""]:
+    return jax.random.fold_in(jax.random.key(seed), use)
+
+
+def _typed(hyper: Hyper) -> Hyper:
+    """Numbers as arrays of one type, so that 5 and 5.0 and an array of 5 are the same program."""
+    return Hyper(*(jnp.asarray(x, float) for x in hyper))
+
+
+def _over_seeds(one: Callable[..., Any], count: int) -> Callable[..., Any]:
+    """One seed's function for all seeds at once. A single seed is not vmapped: its products stay plain ones."""
+    if count > 1:
+        return jax.vmap(one, in_axes=(ALL_SEEDS, 0, None), out_axes=(ALL_SEEDS, 0))
+
+    def single(state: TrainState, seeds: Array, hyper: Hyper) -> tuple[TrainState, Metrics]:
+        squeezed = state._replace(**{k: jax.tree.map(lambda x: x[0], v) for k, v in _batched(state).items()})
+        state, metrics = one(squeezed, seeds[0], hyper)
+        expanded = {k: jax.tree.map(lambda x: x[None], v) for k, v in _batched(state).items()}
+        return state._replace(**expanded), jax.tree.map(lambda x: x[None], metrics)
+
+    return single
+
+
+def _batched(state: TrainState) -> dict[str, Any]:
+    return {name: value for name, value in state._asdict().items() if name != "iteration"}
