@@ -99,6 +99,7 @@ class _Circle:
             position=(float(state.x), float(state.y)),
             heading=float(state.heading),
             arena=SIZE,
+            view=1.3 * self.radius,
             circle=self.radius,
             safe_x=self.x_limit,
             safe_y=self.y_limit,

@@ -198,8 +198,10 @@ class _Gather:
             position=(float(robot.x), float(robot.y)),
             heading=float(robot.heading),
             arena=SIZE,
+            view=SIZE + 1.0,
             apples=tuple(place for place in places[: self.apples] if place),
             bombs=tuple(place for place in places[self.apples :] if place),
+            reach=CATCH_RANGE,
             sensor=Sensor(SENSOR_RANGE, SENSOR_SPAN, tuple(readings[:BINS]), tuple(readings[BINS:])),
         )
 

@@ -1,6 +1,7 @@
 """The tasks by their names, and the settings that the paper trains them with."""
 
 import difflib
+import functools
 import inspect
 import math
 from collections.abc import Callable, Iterable, Mapping
@@ -75,7 +76,7 @@ def names() -> tuple[str, ...]:
 
 
 def make(name: str, **options: Any) -> DeviceTask:
-    """The task of that name.
+    """The task of that name. The same name and options give the same object, so that nothing is compiled twice.
 
     Args:
         name: One of `names`.
@@ -88,9 +89,9 @@ def make(name: str, **options: Any) -> DeviceTask:
         >>> make("point-circle", x_limit=1.25).cost_names
         ('cost',)
     """
-    factory = _entry(name).factory
     defaults = options_of(name)
-    return factory(**{option: _checked(name, option, value, defaults) for option, value in options.items()})
+    chosen = {option: _checked(name, option, value, defaults) for option, value in options.items()}
+    return _build(name, tuple((defaults | chosen).items()))
 
 
 def options_of(name: str) -> dict[str, Any]:
@@ -114,6 +115,11 @@ def describe(name: str) -> str:
         f"{entry.summary} {task.observation_size} observations, {action}, {task.horizon} steps; per episode {costs}. "
         f"Options: {options}."
     )
+
+
+@functools.lru_cache(maxsize=128)
+def _build(name: str, options: tuple[tuple[str, Any], ...]) -> DeviceTask:
+    return _entry(name).factory(**dict(options))
 
 
 def _entry(name: str) -> _Entry:

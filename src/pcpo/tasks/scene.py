@@ -28,6 +28,8 @@ class Scene:
     """Direction in which it looks, in radians, counter-clockwise from the x axis."""
     arena: float
     """The robot stays within plus and minus this in both coordinates."""
+    view: float
+    """A picture shows at least plus and minus this."""
     circle: float | None = None
     """Radius of the circle to run on."""
     safe_x: float | None = None
@@ -36,4 +38,6 @@ class Scene:
     """Costs are due where abs(y) reaches this."""
     apples: tuple[Point, ...] = ()
     bombs: tuple[Point, ...] = ()
+    reach: float | None = None
+    """Within this distance of the robot, things are taken."""
     sensor: Sensor | None = None
