@@ -1,7 +1,7 @@
 """Whole episodes, one per column, and how to play them in a world that is written in JAX."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -38,6 +38,7 @@ class Transition(NamedTuple):
     terminated: Bool[Array, ""]
 
 
+@runtime_checkable
 class World(Protocol):
     """A task written in JAX, for one environment; many are had by `jax.vmap`."""
 
