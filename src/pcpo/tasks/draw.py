@@ -138,7 +138,7 @@ def _trail(axes: "Axes", scenes: Sequence[Scene], costs: Sequence[Sequence[float
 
 
 def _robot(axes: "Axes", scene: Scene, view: float) -> None:
-    """A disc with an arrow that points where it looks, and the circle within which it takes things."""
+    """A dart that points where it looks, and the circle within which it takes things."""
     from matplotlib.patches import Circle
 
     if not all(map(math.isfinite, (*scene.position, scene.heading))):
@@ -147,10 +147,9 @@ def _robot(axes: "Axes", scene: Scene, view: float) -> None:
     size = 0.042 * view
     if scene.reach is not None:
         axes.add_patch(Circle(scene.position, scene.reach, fill=False, ec=AGENT, lw=1.0, ls=(0, (2, 2)), zorder=6))
-    axes.add_patch(Circle(scene.position, size, facecolor=AGENT, edgecolor="white", lw=1.4, zorder=8))
-    arrow = size * np.array([[1.9, 0.0], [0.1, 0.62], [0.45, 0.0], [0.1, -0.62]])
-    place = np.asarray(scene.position)
-    _polygon(axes, arrow @ _turn(scene.heading).T + place, facecolor="white", edgecolor=AGENT, lw=1.2, zorder=9)
+    dart = size * np.array([[1.6, 0.0], [-1.1, 1.05], [-0.55, 0.0], [-1.1, -1.05]])
+    corners = dart @ _turn(scene.heading).T + np.asarray(scene.position)
+    _polygon(axes, corners, facecolor=AGENT, edgecolor="white", lw=1.4, joinstyle="round", zorder=9)
 
 
 def _fans(axes: "Axes", scene: Scene, sensor: Sensor) -> None:
