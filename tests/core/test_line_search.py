@@ -17,7 +17,8 @@ ROOM = jnp.array([0.0, 0.0])
     [
         ({}, Reason.ACCEPTED),
         ({"kl": jnp.array(1.0)}, Reason.ACCEPTED),
-        ({"kl": jnp.array(1.0 + 1e-10)}, Reason.KL_TOO_LARGE),
+        ({"kl": jnp.array(1.0 + 1e-8)}, Reason.ACCEPTED),
+        ({"kl": jnp.array(1.0 + 2e-8)}, Reason.KL_TOO_LARGE),
         ({"reward": jnp.array(0.0)}, Reason.REWARD_NOT_IMPROVED),
         ({"costs": jnp.array([0.0, 1e-9])}, Reason.COST_TOO_HIGH),
         ({"reward": jnp.array(jnp.nan)}, Reason.NOT_FINITE),
