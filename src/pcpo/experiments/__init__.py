@@ -1,0 +1,1 @@
+"""The paper's experiments: each module has one `reproduce(directory, ...)` that computes, draws and judges."""
