@@ -1,0 +1,1 @@
+"""Measurements behind the design: `make bench`, or one of them alone with `python -m benchmarks.test_rule_overhead`."""
