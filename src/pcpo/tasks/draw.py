@@ -92,7 +92,7 @@ def _view(scenes: Sequence[Scene]) -> float:
     """Half the side of what is shown: it grows when the robot leaves it, and never shrinks within an episode."""
     farthest = max(max(map(abs, scene.position)) for scene in scenes)
     farthest = farthest if math.isfinite(farthest) else 0.0
-    return min(max(scenes[-1].view, 1.08 * farthest), 1.08 * scenes[-1].arena)
+    return max(scenes[-1].view, 1.08 * farthest)
 
 
 def _floor(axes: "Axes", scene: Scene, view: float) -> None:
