@@ -12,12 +12,13 @@ import pytest
 
 import pcpo
 from pcpo import cli
+from pcpo.cli import parsing, reproduce
 from pcpo.experiments import bounds, geometry, optimization_path
 
 PATH = "reproduce optimization-path"
 BEYOND = [  # what is typed, and what the one line must contain: what was given, and what to try
     ("", "repoduce x", ["'repoduce'", "did you mean reproduce?"]),
-    ("", "fly", ["'fly'", "try reproduce"]),
+    ("", "fly", ["'fly'", "try ", "reproduce"]),
     ("", "--versoin", ["'--versoin'", "did you mean --version?"]),
     ("", "-x", ["'-x'", "try --help or --version"]),
     ("reproduce", "", ["optimization-path, geometry or bounds"]),
@@ -78,18 +79,18 @@ def fake(monkeypatch):
     class Fake:
         """Does nothing, quickly."""
 
-        out: cli.Out = Path("runs/fake")
+        out: reproduce.Out = Path("runs/fake")
         text: str = "{}"
         """Contents of the file with the numbers. Safe: JSON."""
 
         def run(self):
-            cli.logging.getLogger("pcpo.experiments.fake").info("working")
+            reproduce.logging.getLogger("pcpo.experiments.fake").info("working")
             files = [self.out / name for name in ("a.png", "a.svg", "numbers.json")]
             for file in files:
                 file.write_text(self.text)
             return files
 
-    monkeypatch.setitem(cli.EXPERIMENTS, "fake", Fake)
+    monkeypatch.setitem(reproduce.EXPERIMENTS, "fake", Fake)
     return Fake
 
 
@@ -121,7 +122,7 @@ def test_a_mistake_of_an_unforeseen_kind_is_still_one_line(capsys, monkeypatch):
     def refuse(*_, **__):
         sys.exit(2)
 
-    monkeypatch.setattr(cli.tyro, "cli", refuse)
+    monkeypatch.setattr(parsing.tyro, "cli", refuse)
     assert_refused(run(capsys, f"{PATH} --delta 1"), "--delta 1", "pcpo reproduce optimization-path --help")
 
 
@@ -192,19 +193,19 @@ def test_the_first_help_names_every_command(line, capsys):
 def test_experiments_are_listed_with_what_they_are(line, capsys):
     code, out, err = run(capsys, line)
     assert (code, err) == (0, "")
-    for name, options in cli.EXPERIMENTS.items():
+    for name, options in reproduce.EXPERIMENTS.items():
         assert f"  {name}  " in out
         assert (options.__doc__ or "").split()[0] in out
 
 
-@pytest.mark.parametrize("name", cli.EXPERIMENTS)
+@pytest.mark.parametrize("name", reproduce.EXPERIMENTS)
 def test_help_explains_every_option_and_its_safe_range(name, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "100")
     with pytest.raises(SystemExit) as ended:
         cli.main(["reproduce", name, "--help"])
     assert ended.value.code in {None, 0}
     out = capsys.readouterr().out
-    options = inspect.signature(cli.EXPERIMENTS[name]).parameters
+    options = inspect.signature(reproduce.EXPERIMENTS[name]).parameters
     explanations = out[out.index("-o DIR, --out DIR") :].split("--")[1:]
     assert [text.split()[0] for text in explanations] == list(options)
     assert all("Safe" in text and "(default:" in text for text in explanations)
@@ -216,7 +217,7 @@ def test_help_explains_every_option_and_its_safe_range(name, capsys, monkeypatch
 def test_options_reach_the_experiment_and_have_its_defaults(name, module, monkeypatch, tmp_path):
     asked = {"delta": 0.01, "steps": 7, "start": (1.0, -3.0), "problems": 12, "seed": 5}
     parameters = inspect.signature(module.reproduce).parameters
-    options = cli.EXPERIMENTS[name]()
+    options = reproduce.EXPERIMENTS[name]()
     defaults = {key: value for key, value in vars(options).items() if key != "out"}
     assert defaults == {key: parameters[key].default for key in defaults}
 
@@ -253,7 +254,7 @@ def test_without_a_directory_results_go_below_runs(fake, capsys, tmp_path, monke
     monkeypatch.chdir(tmp_path)
     assert run(capsys, "reproduce fake")[0] == 0
     assert (tmp_path / "runs" / "fake" / "a.png").exists()
-    assert all(options().out == Path("runs") / name for name, options in cli.EXPERIMENTS.items())
+    assert all(options().out == Path("runs") / name for name, options in reproduce.EXPERIMENTS.items())
 
 
 # In a process of its own, as a user starts it.

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-import pcpo
+from pcpo import __version__
 from pcpo.training.settings import setting, settings_of
 
 if TYPE_CHECKING:
@@ -273,7 +273,7 @@ class Config:
         return plain
 
     @classmethod
-    def from_json(cls, plain: Mapping[str, Any], version: str = pcpo.__version__) -> "Config":
+    def from_json(cls, plain: Mapping[str, Any], version: str = __version__) -> "Config":
         """The settings that `to_json` wrote.
 
         Args:
@@ -290,7 +290,7 @@ class Config:
             parts += [f"has a setting {', '.join(unknown)} that this version does not know"] if unknown else []
             raise ValueError(
                 f"the configuration was written by pcpo {version} and {' and '.join(parts)}; this is pcpo "
-                f"{pcpo.__version__}: {_remedy(version)}"
+                f"{__version__}: {_remedy(version)}"
             )
         values = dict(plain)
         values["max_kl"] = math.inf if plain["max_kl"] is None else plain["max_kl"]
@@ -413,9 +413,9 @@ def _no_such_cost(task: str, name: str, known: Sequence[str]) -> str:
 
 def _remedy(version: str) -> str:
     """What to do about a file of another version."""
-    if _numbers(version) > _numbers(pcpo.__version__):
+    if _numbers(version) > _numbers(__version__):
         return f"install pcpo {version} or newer to read it"
-    if _numbers(version) < _numbers(pcpo.__version__):
+    if _numbers(version) < _numbers(__version__):
         return f"install pcpo {version} to go on from it, or train again"
     return "the file has been changed by hand; restore it"
 

@@ -1,0 +1,85 @@
+"""The command line: `pcpo COMMAND ...`.
+
+Each command is a module of this package with a function ``run``; a new one is such a module and one line in `COMMANDS`.
+What all share is in `pcpo.cli.parsing`. Nothing here imports jax before there is work for it.
+
+Anything wrong with what the user typed is a `UsageError`: one line on stderr that says what was given, why it is
+wrong and what to try, and exit code 2.
+"""
+
+import sys
+import textwrap
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from pcpo.cli import reproduce
+from pcpo.cli.parsing import UsageError, closest
+
+
+class Command(NamedTuple):
+    """One command."""
+
+    run: Callable[[Sequence[str]], None]
+    """Takes the arguments after the command's name."""
+    usage: str
+    """The name with what must follow it."""
+    summary: str
+
+
+COMMANDS: dict[str, Command] = {
+    "reproduce": Command(
+        reproduce.run, "reproduce NAME -o DIR", "remake an experiment of the paper (pcpo reproduce --list names them)"
+    ),
+}
+"""What `pcpo` knows, by name."""
+
+_HELP = """\
+usage: pcpo COMMAND ...
+
+Projection-based constrained policy optimisation: maximise reward while keeping costs under limits.
+
+commands:
+{commands}
+
+options:
+  -h, --help              this text; pcpo COMMAND --help explains a command
+  --version               the version
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs a command line and returns its exit code: 0, or 2 for what cannot be done as typed.
+
+    Args:
+        argv: The arguments after the program's name; `sys.argv` by default.
+    """
+    args = list(sys.argv[1:] if argv is None else argv)
+    try:
+        _dispatch(args)
+    except UsageError as error:
+        print(f"pcpo: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("pcpo: interrupted", file=sys.stderr)
+        return 130
+    return 0
+
+
+def _dispatch(args: list[str]) -> None:
+    if not args or args[0] in {"-h", "--help"}:
+        print(_HELP.format(commands="\n".join(map(_line, COMMANDS.values()))), end="")
+    elif args[0] == "--version":
+        from pcpo import __version__
+
+        print(f"pcpo {__version__}")
+    elif args[0] in COMMANDS:
+        COMMANDS[args[0]].run(args[1:])
+    elif args[0].startswith("-"):
+        raise UsageError(f"there is no option {args[0]!r}; {closest(args[0], ('--help', '--version'))}")
+    else:
+        raise UsageError(f"there is no command {args[0]!r}; {closest(args[0], COMMANDS)}")
+
+
+def _line(command: Command) -> str:
+    """A command in the help: its usage, and from column 26 on what it does."""
+    return textwrap.fill(f"  {command.usage:<22}  {command.summary}", width=108, subsequent_indent=" " * 26)
