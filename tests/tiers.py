@@ -22,6 +22,7 @@ PLATFORM = os.environ.setdefault("JAX_PLATFORMS", "cpu")
 # name, what pytest is given (patterns from the root), further options
 TIERS: list[tuple[str, list[str], list[str]]] = [
     ("core and rules", ["tests/core", "tests/rules"], []),
+    ("rl", ["tests/rl"], []),
     ("theory", ["tests/theory"], []),
     ("tasks", ["tests/tasks"], []),
     ("experiments and command line", ["tests/experiments", "tests/test_*.py"], []),

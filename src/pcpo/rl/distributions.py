@@ -106,7 +106,7 @@ class Gaussian(NamedTuple):
         """
         s = old.log_std - new.log_std
         moved = (old.mean - new.mean) * jnp.exp(-new.log_std)[None, :]
-        return jnp.sum(0.5 * jnp.expm1(2.0 * s) - s) + 0.5 * jnp.sum(moved * moved, axis=-1)
+        return jnp.sum(0.5 * _exp_remainder(2.0 * s)) + 0.5 * jnp.sum(moved * moved, axis=-1)
 
     def entropy(self, p: Normal) -> Float[Array, " N"]:
         r""":math:`\sum_j \log\sigma_j + \tfrac12 \log 2\pi e`."""
@@ -157,9 +157,19 @@ class Categorical(NamedTuple):
         return jnp.sum(chosen * jax.nn.log_softmax(p.logits), axis=-1)
 
     def kl(self, old: Choice, new: Choice) -> Float[Array, " N"]:
-        r""":math:`\sum_j p_j \log (p_j / p'_j)`."""
+        r""":math:`\sum_j p_j \log (p_j / p'_j)`.
+
+        Those terms are of first order and cancel to second: in float32 a divergence of 1e-6 would be noise, of either
+        sign. With z the difference of the logits less its mean under p it is
+        :math:`\log(1 + \sum_j p_j (e^{z_j} - 1 - z_j))`, where nothing cancels. Large z, whose exponential may not be
+        finite, take the first form.
+        """
         before, after = jax.nn.log_softmax(old.logits), jax.nn.log_softmax(new.logits)
-        return jnp.sum(jnp.exp(before) * (before - after), axis=-1)
+        p, z = jnp.exp(before), new.logits - old.logits
+        z = z - jnp.sum(p * z, axis=-1, keepdims=True)
+        near = jnp.max(jnp.abs(z), axis=-1) < 1.0
+        remainders = _exp_remainder(jnp.where(near[:, None], z, 0.0))
+        return jnp.where(near, jnp.log1p(jnp.sum(p * remainders, axis=-1)), jnp.sum(p * (before - after), axis=-1))
 
     def entropy(self, p: Choice) -> Float[Array, " N"]:
         r""":math:`-\sum_j p_j \log p_j`."""
@@ -176,3 +186,13 @@ class Categorical(NamedTuple):
 def distribution_for(space: Box | Discrete) -> Gaussian | Categorical:
     """The usual distribution over the actions of a space."""
     return Gaussian(space.size) if isinstance(space, Box) else Categorical(space.size)
+
+
+def _exp_remainder(x: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
+    """``exp(x) - 1 - x`` to rounding: by its series near zero, where the difference would lose digits."""
+    near = jnp.abs(x) < 0.1
+    small = jnp.where(near, x, 0.0)
+    series = jnp.zeros_like(x)
+    for k in range(9, 1, -1):
+        series = series * small + 1.0 / math.factorial(k)
+    return jnp.where(near, small * small * series, jnp.expm1(x) - x)
