@@ -50,6 +50,7 @@ bench: $(DEV) ## run the benchmarks and print their tables
 # One line for each command that draws figures for the documentation.
 figures: $(DEV) ## redraw the figures of the documentation
 	$(BIN)/pcpo reproduce geometry -o docs/figures
+	$(BIN)/python docs/figures/tasks.py
 
 docs: $(DOCS) ## build the documentation site into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
