@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
+from pcpo.rl.rollout import World
 from pcpo.tasks import registry
 from pcpo.tasks.point import UNBOUNDED
 from pcpo.tasks.registry import describe, make, names, options_of, preset
@@ -13,6 +14,7 @@ from pcpo.tasks.registry import describe, make, names, options_of, preset
 def test_a_task_is_what_it_says(name):
     task = make(name)
     assert task.name == name
+    assert isinstance(task, World)
     state = task.reset(jax.random.key(0))
     assert task.observe(state).shape == (task.observation_size,)
     after, outcome = task.step(state, jnp.zeros(task.action_space.size))
