@@ -12,7 +12,7 @@ import textwrap
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from pcpo.cli import reproduce
+from pcpo.cli import compare, evaluate, plot, render, reproduce
 from pcpo.cli.parsing import UsageError, closest
 
 
@@ -27,6 +27,10 @@ class Command(NamedTuple):
 
 
 COMMANDS: dict[str, Command] = {
+    "plot": Command(plot.run, "plot DIR... -o FILE", "draw learning curves of one or several runs, or audit one"),
+    "compare": Command(compare.run, "compare DIR...", "put runs side by side: a table, and a picture with -o FILE"),
+    "evaluate": Command(evaluate.run, "evaluate DIR", "play fresh episodes: reward, cost, and is the limit kept?"),
+    "render": Command(render.run, "render DIR -o FILE", "make a film of an episode, .gif or .mp4"),
     "reproduce": Command(
         reproduce.run, "reproduce NAME -o DIR", "remake an experiment of the paper (pcpo reproduce --list names them)"
     ),

@@ -82,7 +82,7 @@ class Geometry:
 
 @dataclass(frozen=True)
 class Bounds:
-    """The paper's worst-case bounds: where they fail, and how loose they are (a minute or more).
+    """The paper's worst-case bounds: where they fail, and how loose they are (seconds).
 
     Theorems feasibleCase and infeasibleCase, on random tabular problems in which every expectation is exact.
     """

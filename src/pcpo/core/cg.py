@@ -7,6 +7,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from pcpo.core.rows import over_rows
+
 
 class CGSolution(NamedTuple):
     """The solutions, one row per right-hand side, and by-products that cost no further product with H."""
@@ -51,7 +53,7 @@ def conjugate_gradient(
     iterations: int = 10,
     tolerance: float | None = None,
 ) -> CGSolution:
-    r"""Solves :math:`H x_i = r_i` for all rows at once; ``fvp`` is vmapped over them.
+    r"""Solves :math:`H x_i = r_i` for all rows at once; ``fvp`` is mapped over them.
 
     .. math:: x_{j+1} = x_j + \alpha_j p_j, \quad \alpha_j = |r_j|^2 / p_j' H p_j, \quad p_{j+1} = r_{j+1} + \beta_j p_j
 
@@ -81,7 +83,7 @@ def conjugate_gradient(
     """
     eps = jnp.finfo(rhs.dtype).eps
     target = default_tolerance(rhs.dtype) if tolerance is None else tolerance
-    multiply = jax.vmap(fvp)
+    multiply = over_rows(fvp)
     squared_rhs = _dots(rhs, rhs)
 
     def go_on(loop: _Loop) -> Bool[Array, ""]:

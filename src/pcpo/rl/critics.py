@@ -9,6 +9,7 @@ from jaxtyping import Array, Bool, Float, Key
 
 from pcpo.core.cg import conjugate_gradient
 from pcpo.core.line_search import backtrack, judge
+from pcpo.core.rows import over_rows
 from pcpo.core.trust_region import natural_step
 from pcpo.core.types import Surrogates
 from pcpo.core.vectors import unit
@@ -51,7 +52,7 @@ def initial(network: Network, key: Key[Array, ""], count: int, observation_size:
 def predict(network: Network, critics: Critics, observations: Float[Array, "N o"]) -> Float[Array, "k N"]:
     """The estimates of all critics for all observations."""
     inputs = (observations - critics.input_mean[None, :]) / critics.input_scale[None, :]
-    outputs = jax.vmap(network.apply, in_axes=(0, None))(critics.params, inputs)[..., 0]
+    outputs = over_rows(lambda params: network.apply(params, inputs)[:, 0])(critics.params)
     return outputs * critics.target_scale[:, None] + critics.target_mean[:, None]
 
 
@@ -99,7 +100,7 @@ def fit(
     def step(params: Params, key: Key[Array, ""]) -> tuple[Params, Float[Array, " k"]]:
         chosen = stratified_rows(key, mask, count)
         sample = (chosen.of(observations) - input_mean[None, :]) / safe[None, :]
-        one = jax.vmap(lambda p, t: _natural_step(network, p, x, t, shares, sample, radius, damping, options))
+        one = over_rows(lambda p, t: _natural_step(network, p, x, t, shares, sample, radius, damping, options))
         return one(params, y)
 
     params, losses = jax.lax.scan(step, critics.params, jax.random.split(key, options.steps))

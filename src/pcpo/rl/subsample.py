@@ -19,17 +19,26 @@ class Rows(NamedTuple):
 
 
 def stratified_rows(key: Key[Array, ""], mask: Bool[Array, "T E"], count: int) -> Rows:
-    """One step at random out of each of ``count`` equal stretches of all steps that happened, episode after episode.
+    """One step at random out of each of ``count`` stretches of all steps that happened, episode after episode.
 
     Every step is as likely as any other, each episode and each part of it is represented in proportion, and no step is
-    drawn twice while there are more of them than are asked for. Costs no sorting, unlike a permutation. (The first
+    drawn twice while there are as many of them as are asked for. Costs no sorting, unlike a permutation. (The first
     fifth of a flattened ``[T, E]`` batch would be the first time steps of all episodes, which is no sample of it.)
+
+    Stretches are whole steps, some of them one longer than the others; they begin at a random step and close in a
+    circle, so that no step is more often than another in a long one. Where more are asked for than there are, all are
+    drawn in turn.
     """
     lengths = jnp.sum(mask, axis=0, dtype=jnp.int32)
     ends = jnp.cumsum(lengths)
     total = ends[-1]
-    stretch = total.astype(float) / count
-    place = (jnp.arange(count) + jax.random.uniform(key, (count,))) * stretch
-    step = jnp.clip(place.astype(jnp.int32), 0, jnp.maximum(total - 1, 0))
+    start_key, place_key = jax.random.split(key)
+    stretch = jnp.arange(count, dtype=jnp.int32)
+    shortest, longer = total // count, total % count
+    size = jnp.maximum(shortest + (stretch < longer).astype(jnp.int32), 1)
+    first = jax.random.randint(start_key, (), 0, jnp.maximum(total, 1), jnp.int32)
+    border = stretch * shortest + jnp.where(shortest > 0, jnp.minimum(stretch, longer), stretch)
+    place = first + border + jax.random.randint(place_key, (count,), 0, size, jnp.int32)
+    step = place % jnp.maximum(total, 1)
     episode = jnp.minimum(jnp.searchsorted(ends, step, side="right"), mask.shape[1] - 1)
     return Rows(step - (ends[episode] - lengths[episode]), episode)

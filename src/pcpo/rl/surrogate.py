@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Key
 
+from pcpo.core.rows import over_rows
 from pcpo.core.types import LocalModel, Surrogates, Tree
 from pcpo.rl.fisher import fisher_product
 from pcpo.rl.networks import Params
@@ -64,7 +65,7 @@ def surrogate(
         return policy.distribution.log_prob(p, actions), p
 
     old_log_probs, pullback, old = jax.vjp(log_probs, params, has_aux=True)
-    (gradients,) = jax.vmap(pullback)(weights)
+    (gradients,) = over_rows(pullback)(weights)
 
     def evaluate(step: Tree) -> Surrogates:
         log_ratio, new = log_probs(jax.tree.map(jnp.add, params, step))

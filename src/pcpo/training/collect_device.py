@@ -19,7 +19,8 @@ from pcpo.rl.policy import Policy, policy_for
 from pcpo.rl.rollout import Rollout, play
 from pcpo.tasks.api import DeviceTask
 
-ALL_SEEDS = TrainState(params=0, critics=0, rule=0, normalizer=0, iteration=None)
+_AXES: dict[str, Any] = dict.fromkeys(TrainState._fields, 0) | {"iteration": None}
+ALL_SEEDS = TrainState(**_AXES)
 """Where a state has its axis of seeds. All seeds are at the same iteration, so that what is due now and then is due for
 all at once, and nobody pays for what is not due."""
 
