@@ -12,25 +12,28 @@ import textwrap
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from pcpo.cli import compare, evaluate, plot, render, reproduce
+from pcpo.cli import compare, evaluate, plot, render, reproduce, resume, tasks, train
 from pcpo.cli.parsing import UsageError, closest
 
 
 class Command(NamedTuple):
     """One command."""
 
-    run: Callable[[Sequence[str]], None]
-    """Takes the arguments after the command's name."""
+    run: Callable[[Sequence[str]], int | None]
+    """Takes the arguments after the command's name; returns an exit code where it is not 0."""
     usage: str
     """The name with what must follow it."""
     summary: str
 
 
 COMMANDS: dict[str, Command] = {
+    "train": Command(train.run, "train TASK", "train a policy under limits; leaves a run, a directory"),
+    "resume": Command(resume.run, "resume DIR", "go on with a run where it stopped, bit for bit"),
     "plot": Command(plot.run, "plot DIR... -o FILE", "draw learning curves of one or several runs, or audit one"),
     "compare": Command(compare.run, "compare DIR...", "put runs side by side: a table, and a picture with -o FILE"),
     "evaluate": Command(evaluate.run, "evaluate DIR", "play fresh episodes: reward, cost, and is the limit kept?"),
     "render": Command(render.run, "render DIR -o FILE", "make a film of an episode, .gif or .mp4"),
+    "tasks": Command(tasks.run, "tasks [TASK]", "list what there is to train on"),
     "reproduce": Command(
         reproduce.run, "reproduce NAME -o DIR", "remake an experiment of the paper (pcpo reproduce --list names them)"
     ),
@@ -52,24 +55,26 @@ options:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs a command line and returns its exit code: 0, or 2 for what cannot be done as typed.
+    """Runs a command line and returns its exit code: 0, 2 for what cannot be done as typed, 130 if interrupted.
 
     Args:
         argv: The arguments after the program's name; `sys.argv` by default.
     """
     args = list(sys.argv[1:] if argv is None else argv)
     try:
-        _dispatch(args)
+        return _dispatch(args) or 0
     except UsageError as error:
         print(f"pcpo: {error}", file=sys.stderr)
         return 2
+    except BrokenPipeError:  # whoever read our output has had enough
+        sys.stdout = None
+        return 0
     except KeyboardInterrupt:
         print("pcpo: interrupted", file=sys.stderr)
         return 130
-    return 0
 
 
-def _dispatch(args: list[str]) -> None:
+def _dispatch(args: list[str]) -> int | None:
     if not args or args[0] in {"-h", "--help"}:
         print(_HELP.format(commands="\n".join(map(_line, COMMANDS.values()))), end="")
     elif args[0] == "--version":
@@ -77,11 +82,12 @@ def _dispatch(args: list[str]) -> None:
 
         print(f"pcpo {__version__}")
     elif args[0] in COMMANDS:
-        COMMANDS[args[0]].run(args[1:])
+        return COMMANDS[args[0]].run(args[1:])
     elif args[0].startswith("-"):
         raise UsageError(f"there is no option {args[0]!r}; {closest(args[0], ('--help', '--version'))}")
     else:
         raise UsageError(f"there is no command {args[0]!r}; {closest(args[0], COMMANDS)}")
+    return None
 
 
 def _line(command: Command) -> str:

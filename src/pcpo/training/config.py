@@ -20,6 +20,9 @@ ALGORITHMS = ("pcpo-kl", "pcpo-l2", "pcpo-adaptive", "cpo", "pdo", "fpo", "trpo"
 
 LARGEST_SEED = 2**31 - 1
 
+PRESET = ("gamma", "gae_lambda", "batch_size", "hidden", "delta", "bootstrap", "max_kl", "critic_steps")
+"""The settings that the paper has values of its own for; its tasks are trained with those."""
+
 
 @dataclass(frozen=True)
 class Constraint:

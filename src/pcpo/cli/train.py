@@ -1,0 +1,112 @@
+"""`pcpo train`: from a task to a policy, and to a run that can be plotted, resumed, evaluated and compared."""
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import tyro
+
+from pcpo.cli import endings
+from pcpo.cli.options import as_option, given, limits_from, pairs_from, with_answers
+from pcpo.cli.parsing import UsageError, check_writable, os_errors_explained, parse
+from pcpo.cli.views import run_errors_explained
+from pcpo.training.config import PRESET, Config, config_for
+from pcpo.training.settings import settings_of
+
+SETTINGS = settings_of(Config)
+SWITCHES = tuple(name for name, about in SETTINGS.items() if about.kind is bool)
+
+Limits = Annotated[
+    tyro.conf.UseAppendAction[tuple[str, ...]],
+    tyro.conf.arg(
+        metavar="NAME=VALUE",
+        help="Largest allowed J_C of a cost, per episode; once for each cost, and without NAME= where there is only "
+        "one. Default: the paper's, where the task is the paper's.",
+    ),
+]
+
+
+def run(args: Sequence[str]) -> int:
+    """`pcpo train TASK [options]`."""
+    options = parse(_options(), with_answers(args, SWITCHES), prog="pcpo train")
+    config = _config(options)
+    from pcpo.training import loop
+    from pcpo.training.progress import display_for
+    from pcpo.training.run import free_directory
+
+    directory = options.out or free_directory(config)
+    check_writable(directory)
+    manner = loop.Manner(display_for(), tensorboard=options.tensorboard)
+    with run_errors_explained(), os_errors_explained(directory):
+        ended = loop.train(config, directory, manner, overwrite=options.overwrite)
+    return endings.tell(ended)
+
+
+def _options() -> Any:
+    """The options: where and how, and one for each setting of a run."""
+    where: list[Any] = [
+        ("task", Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="TASK", help="`pcpo tasks` lists them.")]),
+        ("limit", Limits, ()),
+        (
+            "out",
+            Annotated[
+                Path | None,
+                tyro.conf.arg(
+                    aliases=["-o"], metavar="DIR", help="Where the run goes; a new directory under runs/ by default."
+                ),
+            ],
+            None,
+        ),
+        (
+            "overwrite",
+            Annotated[bool, tyro.conf.arg(help="Replaces a run that is in the directory already.")],
+            False,
+        ),
+        (
+            "tensorboard",
+            Annotated[bool, tyro.conf.arg(help="Writes TensorBoard files too (needs the extra pcpo[tensorboard]).")],
+            False,
+        ),
+        (
+            "task_option",
+            Annotated[
+                tyro.conf.UseAppendAction[tuple[str, ...]],
+                tyro.conf.arg(
+                    metavar="NAME=VALUE", help="An option of the task, as `pcpo tasks TASK` lists them; repeatable."
+                ),
+            ],
+            (),
+        ),
+    ]
+    settings = [as_option(name, about, _default(name)) for name, about in SETTINGS.items()]
+    options: Any = dataclasses.make_dataclass("Train", [*where, *settings], frozen=True)
+    options.__doc__ = (
+        "Trains a policy that maximises reward while its costs stay under their limits.\n\n"
+        "The run goes to a directory that pcpo plot, evaluate, compare, render and resume understand. Ctrl-C finishes "
+        "the update, saves, and says how to go on."
+    )
+    return options
+
+
+def _default(name: str) -> str:
+    """What holds where a setting is not given."""
+    default = Config.__dataclass_fields__[name].default
+    if isinstance(default, bool):
+        shown = "yes" if default else "no"
+    else:
+        shown = " ".join(map(str, default)) if isinstance(default, tuple) else f"{default}"
+    return f"{shown}; the paper's for the paper's tasks" if name in PRESET else shown
+
+
+def _config(options: Any) -> Config:
+    """The settings that were asked for."""
+    from pcpo.tasks import registry
+
+    task_options = pairs_from(options.task_option, "--task-option")
+    try:
+        names = registry.make(options.task, **task_options).cost_names
+        limits = limits_from(options.limit, names)
+        return config_for(options.task, limits or None, task_options=task_options, **given(options, tuple(SETTINGS)))
+    except ValueError as error:
+        raise UsageError(str(error)) from None
