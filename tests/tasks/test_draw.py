@@ -1,5 +1,7 @@
 """Pictures show what is there. Colours are looked for, not pixels compared."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -131,3 +133,11 @@ def test_an_episode_ends_where_the_task_ends():
     assert len(episode.rewards) < 500
     assert sum(episode.rewards) == 10.0
     assert len(episode.states) == len(episode.costs) + 1
+
+
+def test_a_task_without_a_scene_says_that_there_is_nothing_to_draw():
+    task = dataclasses.replace(point_circle(), name="plain", scene=None)
+    start = [task.reset(jax.random.key(0))]
+    for draw_it in (frame, lambda *episode: list(film(*episode))):
+        with pytest.raises(ValueError, match=r"plain has no scene.*give DeviceTask"):
+            draw_it(task, start, [], [])

@@ -1,5 +1,6 @@
 """The tasks as Gymnasium environments: what any other library will see."""
 
+import dataclasses
 import subprocess
 import sys
 import warnings
@@ -178,3 +179,12 @@ def test_the_entry_point_registers_everything():
     before = set(gymnasium.registry)
     point.load()()
     assert set(gymnasium.registry) == before
+
+
+def test_a_task_without_a_scene_works_and_says_that_there_is_nothing_to_draw():
+    task = dataclasses.replace(registry.make("point-circle"), name="plain", scene=None)
+    with pytest.raises(ValueError, match=r"render_mode is 'rgb_array', but plain has no scene"):
+        TaskEnv(task, render_mode="rgb_array")
+    env = TaskEnv(task)
+    env.reset(seed=0)
+    assert env.step(env.action_space.sample())[4].keys() == {"cost"}

@@ -40,8 +40,8 @@ class DeviceTask:
     """The state after an action, with the reward, the costs and whether the episode has ended by itself."""
     observe: Callable[[State], Float[Array, " o"]]
     """What the policy sees of a state."""
-    scene: Callable[[State], Scene]
-    """What a picture of a state shows. Not for use inside ``jit``."""
+    scene: Callable[[State], Scene] | None = None
+    """What a picture of a state shows. Not for use inside ``jit``. Without it, everything works but pictures."""
 
 
 class Outcomes(NamedTuple):

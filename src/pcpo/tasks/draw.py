@@ -49,16 +49,27 @@ def frame(
         rewards: One for each step.
         costs: For each step, in the order of ``task.cost_names``.
     """
-    return paint(task, [task.scene(state) for state in states], rewards, costs)
+    return paint(task, scenes_of(task, states), rewards, costs)
 
 
 def film(
     task: DeviceTask, states: Sequence[State], rewards: Sequence[float], costs: Sequence[Sequence[float]]
 ) -> Iterator[Picture]:
     """A picture for each state, from the reset to the end; see `frame`."""
-    scenes = [task.scene(state) for state in states]
+    scenes = scenes_of(task, states)
     for t in range(len(scenes)):
         yield paint(task, scenes[: t + 1], rewards[:t], costs[:t])
+
+
+def scenes_of(task: DeviceTask, states: Sequence[State]) -> list[Scene]:
+    """What pictures of some states show.
+
+    Raises:
+        ValueError: If the task says nothing about how it looks.
+    """
+    if task.scene is None:
+        raise ValueError(f"{task.name} has no scene, so there is nothing to draw; give DeviceTask(..., scene=...)")
+    return [task.scene(state) for state in states]
 
 
 def paint(

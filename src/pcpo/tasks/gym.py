@@ -64,6 +64,8 @@ class TaskEnv(gymnasium.Env[Observation, Any]):
         self.task = _named(task, options) if isinstance(task, str) else task
         if render_mode not in (None, *self.metadata["render_modes"]):
             raise ValueError(f"render_mode is {render_mode!r}; there is 'rgb_array', or None for no pictures")
+        if render_mode is not None and self.task.scene is None:
+            raise ValueError(f"render_mode is {render_mode!r}, but {self.task.name} has no scene to draw; leave it out")
         self.render_mode = render_mode
         self._dtype = np.dtype(jnp.zeros(()).dtype)
         self.action_space = _space(self.task.action_space, self._dtype)
@@ -118,7 +120,7 @@ class TaskEnv(gymnasium.Env[Observation, Any]):
 
     def _remember(self) -> None:
         """Keeps what pictures show, if there will be any."""
-        if self.render_mode is not None:
+        if self.render_mode is not None and self.task.scene is not None:
             self._scenes.append(self.task.scene(self._state))
 
 

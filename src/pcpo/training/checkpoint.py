@@ -1,7 +1,7 @@
 """Checkpoints: arrays in safetensors, the rest in JSON, each there whole or not at all. Nothing is ever pickled.
 
 A checkpoint is two files, ``update-00000040.safetensors`` and ``update-00000040.json``. The second one is written last,
-names the hash of the first, and is what makes it a checkpoint.
+holds a hash of the first and one of itself, and is what makes it a checkpoint.
 """
 
 import hashlib
@@ -25,6 +25,9 @@ FORMAT = 1
 KEPT = 2
 """How many checkpoints of a run are kept."""
 
+_ABOUT = "pcpo"
+"""The entry of a safetensors header that is ours."""
+
 _NAME = re.compile(r"update-(\d{8,})\.json")
 
 
@@ -44,12 +47,15 @@ class Checkpoint(NamedTuple):
 def save(directory: Path, update: int, tree: Any, meta: Mapping[str, Any], keep: int = KEPT) -> Path:
     """Writes a checkpoint, then removes all but the newest ones.
 
+    Those of later updates go too: whoever saves after update 20 while there is a checkpoint of update 30 has gone back,
+    and what was made from there on is no part of the run any more.
+
     Args:
         directory: Where checkpoints are; made if missing.
         update: How many updates have been made.
         tree: Any pytree of arrays.
         meta: Values for JSON.
-        keep: How many checkpoints may stay.
+        keep: How many checkpoints may stay, this one included.
 
     Returns:
         The JSON file.
@@ -58,10 +64,12 @@ def save(directory: Path, update: int, tree: Any, meta: Mapping[str, Any], keep:
     arrays, record = _paths(directory, update)
     content = to_bytes(tree)
     write_whole(arrays, content)
-    about = {"format": FORMAT, "pcpo": __version__, "update": update, "sha256": _sha256(content)}
-    write_json(record, {**about, **meta})
-    for old in updates(directory)[:-keep]:
-        for path in reversed(_paths(directory, old)):
+    about = {"format": FORMAT, "pcpo": __version__, "update": update, "sha256": _sha256(content), **meta}
+    write_json(record, {**about, "seal": _seal(about)})
+    others = [each for each in updates(directory) if each != update]
+    before = [each for each in others if each < update]
+    for other in set(others) - set(before[max(0, len(before) + 1 - keep) :]):
+        for path in reversed(_paths(directory, other)):
             path.unlink(missing_ok=True)
     _remove_leftovers(directory)
     return record
@@ -93,6 +101,8 @@ def load(directory: Path, update: int, like: Any) -> Checkpoint:
             f"{record} has format {meta.get('format')!r}, written by pcpo {meta.get('pcpo', 'unknown')}; this is pcpo "
             f"{__version__}, which reads format {FORMAT}: install the version that wrote it"
         )
+    if meta.pop("seal", None) != _seal(meta) or meta.get("update") != update:
+        raise CheckpointError(f"{record} has been changed since it was written; restore it from a copy")
     try:
         content = arrays.read_bytes()
     except FileNotFoundError:
@@ -102,10 +112,27 @@ def load(directory: Path, update: int, like: Any) -> Checkpoint:
     return Checkpoint(update, from_bytes(content, like, str(arrays)), meta)
 
 
-def to_bytes(tree: Any) -> bytes:
-    """The arrays of a tree as a safetensors file."""
+def to_bytes(tree: Any, about: Mapping[str, Any] | None = None) -> bytes:
+    """The arrays of a tree as a safetensors file, with values for JSON in its header if there are any."""
     leaves = jax.tree_util.tree_leaves_with_path(jax.device_get(tree))
-    return safetensors.numpy.save({_name(path): np.array(leaf, order="C") for path, leaf in leaves})
+    header = None if about is None else {_ABOUT: json.dumps(about, allow_nan=False)}
+    return safetensors.numpy.save({_name(path): np.array(leaf, order="C") for path, leaf in leaves}, header)
+
+
+def about(content: bytes, where: str) -> dict[str, Any]:
+    """What `to_bytes` put into the header of a safetensors file.
+
+    Raises:
+        CheckpointError: If there is nothing. The message begins with ``where``.
+    """
+    try:
+        length = int.from_bytes(content[:8], "little")
+        found = json.loads(json.loads(content[8 : 8 + length])["__metadata__"][_ABOUT])
+    except (ValueError, KeyError, TypeError):
+        found = None
+    if not isinstance(found, dict):
+        raise CheckpointError(f"{where} is damaged, or was not written by pcpo; give a file that save() has made")
+    return found
 
 
 def from_bytes(content: bytes, like: Any, where: str) -> Any:
@@ -152,6 +179,11 @@ def _paths(directory: Path, update: int) -> tuple[Path, Path]:
 
 def _name(path: tuple[Any, ...]) -> str:
     return jax.tree_util.keystr(path, simple=True, separator="/")
+
+
+def _seal(record: Mapping[str, Any]) -> str:
+    """A hash of all that a record holds, as it will be read."""
+    return fingerprint(json.loads(json.dumps(record)))
 
 
 def _sha256(content: bytes) -> str:

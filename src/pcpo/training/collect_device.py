@@ -139,6 +139,16 @@ def device_program(
     return DeviceProgram(task, policy, critic, learner, options, episodes, seeds, precision)
 
 
+def of_one(state: Any, policy: int) -> Any:
+    """The state of one seed, counted from 0."""
+    parts = {
+        name: jax.tree.map(lambda x: jnp.asarray(x)[policy], part)
+        for name, part in state._asdict().items()
+        if getattr(ALL_SEEDS, name) is not None
+    }
+    return state._replace(**parts)
+
+
 def play_policy(
     program: DeviceProgram,
     params: Params,

@@ -168,6 +168,10 @@ class Config:
             raise ValueError(f"task is {self.task!r}; give the name of a task, `pcpo tasks` lists them")
         for name, about in settings_of(Config).items():
             object.__setattr__(self, name, about.checked(name, getattr(self, name)))
+        if not isinstance(self.task_options, Mapping):
+            raise ValueError(f"task_options are {self.task_options!r}; give a mapping such as {{'action_mode': 'raw'}}")
+        if isinstance(self.constraints, str) or not all(isinstance(each, Constraint) for each in self.constraints):
+            raise ValueError(f"constraints are {self.constraints!r}; give Constraints, as Constraint('cost', 5.0)")
         object.__setattr__(self, "task_options", dict(self.task_options))
         object.__setattr__(self, "constraints", tuple(self.constraints))
         self._check_together()
@@ -374,10 +378,8 @@ def _constraints(task: str, limit: CostLimit | None, preset: Mapping[str, Constr
     elif isinstance(limit, Mapping):
         given = {name: dataclasses.replace(preset[name], limit=value) if name in preset else value
                  for name, value in limit.items()}  # fmt: skip
-    elif isinstance(limit, Constraint):
-        given = {limit.name: limit}
-    elif isinstance(limit, Iterable) and not isinstance(limit, str):
-        given = {each.name: each for each in limit}
+    elif isinstance(limit, Constraint | Iterable) and not isinstance(limit, str):
+        given = _by_name(limit)
     elif len(preset) == 1:
         given = {name: dataclasses.replace(each, limit=limit) for name, each in preset.items()}
     else:
@@ -392,14 +394,23 @@ def _constraints(task: str, limit: CostLimit | None, preset: Mapping[str, Constr
     return tuple(given.get(name, each) for name, each in preset.items())
 
 
+def _by_name(limits: Constraint | Iterable[Any]) -> dict[str, Constraint]:
+    """Constraints by the names of their costs."""
+    listed: list[Any] = [limits] if isinstance(limits, Constraint) else list(limits)
+    if not all(isinstance(each, Constraint) for each in listed):
+        raise ValueError(f"cost_limit is {limits!r}; give a number, a mapping such as {{'cost': 5.0}}, or Constraints")
+    found = {each.name: each for each in listed}
+    if len(found) < len(listed):
+        raise ValueError(f"cost_limit names {', '.join(each.name for each in listed)}; give each cost one limit")
+    return found
+
+
 def _check_every_limit(task: str, limit: CostLimit | None, names: Sequence[str]) -> None:
     """A task without a preset has no limit that we could assume."""
     if limit is None:
         missing = list(names)
-    elif isinstance(limit, Constraint):
-        missing = [name for name in names if name != limit.name]
-    elif isinstance(limit, Iterable) and not isinstance(limit, str):
-        known = {each.name if isinstance(each, Constraint) else each for each in limit}
+    elif isinstance(limit, Constraint | Iterable) and not isinstance(limit, str):
+        known = limit if isinstance(limit, Mapping) else _by_name(limit)
         missing = [name for name in names if name not in known]
     else:
         missing = []

@@ -21,12 +21,12 @@ from pcpo.training.collect_device import DeviceProgram
 from pcpo.training.config import Config
 from pcpo.training.files import write_json
 from pcpo.training.programs import program_for, shape_of_state
-from pcpo.training.run import CHECKPOINTS, Run
+from pcpo.training.run import CHECKPOINTS, EVALUATION, Run
 from pcpo.training.statistics import mean_interval, probability_within
 
 CONFIDENCE = 0.95
 """Of all intervals."""
-FILE = "evaluation.json"
+FILE = EVALUATION
 """Where a run keeps its last evaluation."""
 BLOCK = 1000
 """Episodes of each seed that are played at once."""
@@ -115,7 +115,10 @@ def evaluate(
 
     Raises:
         RunError: If there is no such checkpoint, or it is damaged.
+        ValueError: If no episodes are asked for.
     """
+    if episodes < 1:
+        raise ValueError(f"episodes is {episodes}; play 1 or more, such as 1000")
     program, found = trained(run, update, task)
     config = run.record.at(found.update)
     played = play_episodes(program, found.tree, config, episodes, deterministic)
@@ -159,7 +162,7 @@ def play_episodes(
 
 def judge(played: Episodes, config: Config) -> Judgement:
     """What the episodes of all seeds in ``played`` say."""
-    costs = played.costs.reshape(-1, played.costs.shape[-1])
+    costs = played.costs.reshape(played.lengths.size, -1)
     return Judgement(
         episodes=played.lengths.size,
         discounted_return=_mean(played.discounted_returns),

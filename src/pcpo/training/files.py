@@ -1,6 +1,7 @@
 """Files that are there whole or not at all, and directories that one process at a time writes to."""
 
 import contextlib
+import errno
 import json
 import os
 from collections.abc import Generator
@@ -11,6 +12,9 @@ try:
     import fcntl
 except ImportError:  # not a POSIX system: nobody is kept out
     fcntl = None
+
+NO_LOCKS = frozenset({errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP})
+"""What file systems say that know no locks, as on some clusters: nobody is kept out there."""
 
 
 class RunError(ValueError):
@@ -26,7 +30,7 @@ def write_whole(path: Path, content: bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
-    except OSError:
+    except BaseException:  # also Ctrl-C
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
         raise
@@ -56,7 +60,7 @@ def read_json(path: Path) -> dict[str, Any]:
     """
     try:
         value = json.loads(path.read_bytes())
-    except ValueError:  # of json, and of unicode
+    except (ValueError, RecursionError):  # of json, and of unicode
         raise RunError(f"{path} is damaged: it is not JSON; restore it from a copy") from None
     if not isinstance(value, dict):
         raise RunError(f"{path} is damaged: it holds no JSON object; restore it from a copy")
@@ -83,6 +87,9 @@ def locked(directory: Path) -> Generator[None]:
             raise RunError(
                 f"{directory} is being written by {by}; wait for it or stop it, or use another directory"
             ) from None
+        except OSError as error:
+            if error.errno not in NO_LOCKS:
+                raise
         file.seek(0)
         file.truncate()
         file.write(f"{os.getpid()}\n")

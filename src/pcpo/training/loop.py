@@ -5,6 +5,7 @@ arithmetic. At a look their rows are written, shown and examined; now and then a
 """
 
 import contextlib
+import importlib.util
 import os
 import signal
 import time
@@ -25,7 +26,7 @@ from pcpo.training.files import RunError
 from pcpo.training.metrics import Row, RowMaker, Totals
 from pcpo.training.programs import program_for, shape_of_state
 from pcpo.training.progress import Display, Silent
-from pcpo.training.run import Record, RunWriter, continue_from, new_run, old_run
+from pcpo.training.run import TENSORBOARD, Record, RunWriter, new_run, newest_fitting, old_run
 from pcpo.training.watch import Watch
 
 LOOK_EVERY = 0.5
@@ -133,7 +134,8 @@ def listening(stop: Stop, say: Callable[[str], None]) -> Generator[None]:
         if stop.reason is not None:
             raise KeyboardInterrupt
         stop("interrupted" if number == signal.SIGINT else "terminated")
-        say("stopping after this update (again: at once)")
+        with contextlib.suppress(OSError, RuntimeError):  # nobody listens, or the line being written is interrupted
+            say("stopping after this update (again: at once)")
 
     before: dict[int, Any] = {}
     try:
@@ -175,7 +177,8 @@ class Listener:
             self.board(rows)
         if self.callback is not None:
             for row in rows:
-                if self.callback(row) is False:
+                answer = self.callback(row)
+                if answer is not None and not answer:  # numpy has a False of its own
                     self.stop("the callback")
 
     @property
@@ -273,6 +276,7 @@ def train(
         OSError: If the file system refuses, then or later.
     """
     program = program_for(config, task)
+    _check_board(manner.tensorboard)
     with new_run(directory, config, overwrite) as writer, manner.display as display:
         display.start(config, 0)
         session = Session.begin(program, writer.record)
@@ -300,16 +304,17 @@ def resume(
         ValueError: If that cannot be done as asked. Nothing has been changed then.
         OSError: If the file system refuses, then or later.
     """
+    _check_board(manner.tensorboard)
     with old_run(directory) as writer:
-        before = writer.record.config
-        config = before.with_limits(limits or {})
+        config = writer.record.config.with_limits(limits or {})
         config = config if updates is None else config.replace(updates=updates)
         program = program_for(config, task)
-        found, complaints = continue_from(writer, shape_of_state(program, config))
+        found, complaints = newest_fitting(writer, shape_of_state(program, config))
         done = 0 if found is None else found.update
         if config.updates < done:
             raise RunError(f"updates is {config.updates}, but {directory} has {done} already; give a larger number")
-        writer.change(done, config)
+        writer.go_back(found)
+        writer.change(done, limits or {}, config.updates)
         with manner.display as display:
             for complaint in complaints:
                 display.say(f"warning: {complaint}")
@@ -336,23 +341,27 @@ def _go_on(session: Session, writer: RunWriter, manner: Manner) -> Ended:
     return Ended(writer.directory, session.update, until, stopped_by, tuple(session.watch.summary(session.update)))
 
 
+def _check_board(wanted: bool) -> None:
+    """What TensorBoard needs, before anything else is done."""
+    if wanted and importlib.util.find_spec("tensorboardX") is None:
+        raise RunError("TensorBoard needs tensorboardX; install it with: pip install 'pcpo[tensorboard]'")
+
+
 @contextlib.contextmanager
 def _board(directory: Path, update: int, wanted: bool) -> Generator[Callable[[Sequence[Row]], None] | None]:
     """Writes rows for TensorBoard, one series for each seed."""
     if not wanted:
         yield None
         return
-    try:
-        from tensorboardX import SummaryWriter  # pyright: ignore[reportMissingImports]
-    except ImportError:
-        raise RunError("TensorBoard needs tensorboardX; install it with: pip install 'pcpo[tensorboard]'") from None
+    from tensorboardX import SummaryWriter  # pyright: ignore[reportMissingImports]
+
     writers: dict[int, Any] = {}
 
     def write(rows: Sequence[Row]) -> None:
         for row in rows:
             seed = row["seed"]
             if seed not in writers:
-                folder = os.fspath(directory / "tensorboard" / f"seed-{seed}")
+                folder = os.fspath(directory / TENSORBOARD / f"seed-{seed}")
                 writers[seed] = SummaryWriter(folder, purge_step=update)
             for name, value in _flat(row):
                 writers[seed].add_scalar(name, value, row["update"])

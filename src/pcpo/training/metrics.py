@@ -5,6 +5,7 @@ cost stand under its name. A number that is not finite is null, and ``nonfinite`
 """
 
 import math
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -118,6 +119,12 @@ class RowMaker:
         def per_cost(name: str, values: Sequence[Any]) -> dict[str, float | None]:
             return {cost: number(f"{name}.{cost}", x) for cost, x in zip(self.names, values, strict=True)}
 
+        def listed(name: str, values: Any) -> Any:
+            """A number, or numbers as a list."""
+            if np.ndim(values) == 0:
+                return number(name, values)
+            return [listed(f"{name}.{i}", x) for i, x in enumerate(values)]
+
         self._add(index, metrics)
         residuals = metrics["cg_residuals"]
         row: Row = {
@@ -129,13 +136,13 @@ class RowMaker:
             "limits": dict(limits),
             "cumulative_violations": dict(zip(self.names, self.totals.violations[index], strict=True)),
             "cg_residual": number("cg_residual", np.max(residuals)),
-            "cg_residuals": [number(f"cg_residuals.{i}", x) for i, x in enumerate(residuals)],
+            "cg_residuals": listed("cg_residuals", residuals),
             "unexplained_variance": {
                 name: number(f"unexplained_variance.{name}", x)
                 for name, x in zip(("reward", *self.names), metrics["unexplained_variance"], strict=True)
             },
             **{name: plain(metrics[name]) for name in _NOW_AND_THEN},
-            "rule": {name[5:]: _plain_or_null(x) for name, x in metrics.items() if name.startswith("rule_")},
+            "rule": {name[5:]: listed(f"rule.{name[5:]}", x) for name, x in metrics.items() if name[:5] == "rule_"},
             "status": Status(int(metrics["status"])).name.lower(),
             "refused": [name for name, found in zip(NONFINITE_NAMES, metrics["nonfinite"], strict=True) if found],
             "seconds": seconds,
@@ -144,11 +151,12 @@ class RowMaker:
         return row
 
     def _add(self, index: int, metrics: Mapping[str, Any]) -> None:
-        """A violation that is not a number adds nothing; its row says that it was none."""
+        """A violation that is not a number adds nothing; its row says that it was none. Sums stay finite."""
         self.totals.env_steps[index] += int(metrics["env_steps"])
         self.totals.refused[index] += bool(metrics["refused"])
         for i, violation in enumerate(metrics["violations"]):
-            self.totals.violations[index][i] += float(violation) if np.isfinite(violation) else 0.0
+            total = self.totals.violations[index][i] + (float(violation) if np.isfinite(violation) else 0.0)
+            self.totals.violations[index][i] = min(total, sys.float_info.max)
 
 
 def plain(value: Any) -> float | int | None:
@@ -157,7 +165,3 @@ def plain(value: Any) -> float | int | None:
         return int(value)
     shortest = float(str(value[()] if isinstance(value, np.ndarray) else value))
     return shortest if math.isfinite(shortest) else None
-
-
-def _plain_or_null(value: Any) -> Any:
-    return plain(value) if np.ndim(value) == 0 else [_plain_or_null(each) for each in value]

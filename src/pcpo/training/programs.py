@@ -1,21 +1,34 @@
 """From settings to the program that computes with them."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 
+from pcpo.rl.distributions import distribution_for
+from pcpo.rl.networks import Network
+from pcpo.rl.policy import Policy
 from pcpo.tasks import registry
 from pcpo.tasks.api import DeviceTask
 from pcpo.training.collect_device import DeviceProgram, device_program
 from pcpo.training.config import Config
 
 
-def program_for(config: Config, task: DeviceTask | None = None) -> DeviceProgram:
+class Networks(NamedTuple):
+    """Networks of your own in place of the tanh networks of `Config.hidden`."""
+
+    policy: Network | None = None
+    """From observations to means (Box), one for each dimension of an action, or to one logit per choice (Discrete)."""
+    critic: Network | None = None
+    """From observations to one number. The reward and each cost have one of their own."""
+
+
+def program_for(config: Config, task: DeviceTask | None = None, networks: Networks | None = None) -> DeviceProgram:
     """The program for a configuration.
 
     Args:
         config: The settings.
         task: The task itself, where it is not one that `pcpo.tasks.registry` knows.
+        networks: Those of the policy and of the critics, where they are not the usual ones.
 
     Raises:
         ValueError: If the task is unknown, or its costs are not those that the configuration limits.
@@ -26,6 +39,7 @@ def program_for(config: Config, task: DeviceTask | None = None) -> DeviceProgram
             f"{config.task} has the costs {', '.join(world.cost_names) or 'none'}, but limits are given for "
             f"{', '.join(config.cost_names) or 'none'}; give one limit for each cost, in that order"
         )
+    policy, critic = networks or Networks()
     return device_program(
         world,
         config.options(),
@@ -33,6 +47,8 @@ def program_for(config: Config, task: DeviceTask | None = None) -> DeviceProgram
         seeds=config.all_seeds,
         hidden=config.hidden,
         precision=config.precision,
+        policy=None if policy is None else Policy(policy, distribution_for(world.action_space)),
+        critic=critic,
     )
 
 

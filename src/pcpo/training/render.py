@@ -4,14 +4,13 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 from jaxtyping import Array, Float, Key
 
 from pcpo.tasks.draw import film
 from pcpo.tasks.episode import play_one
-from pcpo.training.collect_device import ALL_SEEDS, DeviceProgram
+from pcpo.training.collect_device import DeviceProgram, of_one
 
 Picture = npt.NDArray[np.uint8]
 """``[height, width, 3]``."""
@@ -33,7 +32,7 @@ def film_episodes(
     for number in range(seed, seed + episodes):
         with jax.enable_x64(program.precision == "float64"):
             reset_key, act_key = jax.random.split(jax.random.key(number))
-            act = _player(program, _of_one(state, policy), act_key, deterministic)
+            act = _player(program, of_one(state, policy), act_key, deterministic)
             episode = play_one(program.task, act, reset_key)
         yield from film(program.task, episode.states, episode.rewards, episode.costs)
 
@@ -52,13 +51,3 @@ def _player(
         return (distribution.mode(p) if deterministic else distribution.sample(p, noise_t))[0]
 
     return lambda observation, t: choose(observation, jax.tree.map(lambda x: x[t][None], noise))
-
-
-def _of_one(state: Any, policy: int) -> Any:
-    """The state of one seed."""
-    parts = {
-        name: jax.tree.map(lambda x: jnp.asarray(x)[policy], part)
-        for name, part in state._asdict().items()
-        if getattr(ALL_SEEDS, name) is not None
-    }
-    return state._replace(**parts)

@@ -5,6 +5,7 @@ Readable with json and numpy alone. `Run` reads it; `RunWriter` is the only one 
 
 import contextlib
 import json
+import operator
 import os
 import platform
 import shutil
@@ -28,6 +29,8 @@ FORMAT = 1
 """Of ``config.json``. Another number means that it cannot be read."""
 
 CONFIG, METRICS, CHECKPOINTS, PLOTS = "config.json", "metrics.jsonl", "checkpoints", "plots"
+EVALUATION, TENSORBOARD = "evaluation.json", "tensorboard"
+"""What else a run may hold once it was asked for."""
 
 
 @dataclass(frozen=True)
@@ -53,13 +56,17 @@ class Record:
             config = config.replace(updates=change["updates"])
         return config
 
-    def changed(self, update: int, config: Config) -> "Record":
-        """The record once ``config`` holds from an update on; the same where nothing changes."""
-        now = self.config
-        limits = {name: limit for name, limit in config.limits.items() if limit != now.limits[name]}
-        if not limits and config.updates == now.updates:
+    def changed(self, update: int, limits: Mapping[str, float], updates: int) -> "Record":
+        """The record once these limits hold from an update on, and so many updates are wanted; the same if they do.
+
+        Limits that are not named stay as they are, also those that are to change later on: a run that has gone back
+        behind such a change will come to it again.
+        """
+        later = [self.at(update), *(self.at(c["from_update"]) for c in self.changes if c["from_update"] > update)]
+        new = {name: limit for name, limit in limits.items() if any(limit != each.limits[name] for each in later)}
+        if not new and updates == self.config.updates:
             return self
-        change = {"from_update": update, "limits": limits, "updates": config.updates}
+        change = {"from_update": update, "limits": new, "updates": updates}
         return Record(self.started_with, (*self.changes, change), self.versions)
 
     def to_json(self) -> dict[str, Any]:
@@ -79,7 +86,16 @@ class Record:
         Raises:
             RunError: If the file is damaged, or was written by a version with other settings.
         """
-        plain = read_json(path)
+        return cls.from_json(read_json(path), path)
+
+    @classmethod
+    def from_json(cls, plain: Any, path: Path) -> "Record":
+        """What `to_json` gave; ``path`` is named where something is wrong with it.
+
+        Raises:
+            RunError: As `read`.
+        """
+        plain = plain if isinstance(plain, dict) else {}
         version = str(plain.get("pcpo", "unknown"))
         if plain.get("format") != FORMAT:
             raise RunError(
@@ -87,14 +103,24 @@ class Record:
                 f"which reads format {FORMAT}: install pcpo {version} to go on from it, or train again"
             )
         try:
-            config = Config.from_json(plain["config"], version)
-            record = cls(config, tuple(plain["changes"]), dict(plain["versions"]))
+            changes, written_with = [_change(each) for each in plain["changes"]], plain["versions"].items()
+            record = cls(Config.from_json(plain["config"], version), tuple(changes), dict(written_with))
             _ = record.config
         except (KeyError, TypeError, AttributeError):
             raise RunError(f"{path} is damaged: it is not what pcpo wrote; restore it from a copy") from None
         except ValueError as error:
             raise RunError(f"{path}: {error}") from None
         return record
+
+
+def _change(plain: Any) -> dict[str, Any]:
+    """One change of a record, with nothing but what it needs.
+
+    Raises:
+        TypeError, KeyError, AttributeError: If it is none.
+    """
+    limits = {str(name): float(limit) for name, limit in plain["limits"].items()}
+    return {"from_update": operator.index(plain["from_update"]), "limits": limits, "updates": plain["updates"]}
 
 
 class Run:
@@ -176,7 +202,7 @@ class Run:
     def _parsed(self, number: int, line: bytes) -> dict[str, Any]:
         try:
             row = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             row = None
         if not isinstance(row, dict):
             raise RunError(f"{self.directory / METRICS} is damaged in line {number}; pcpo resume repairs what it can")
@@ -245,16 +271,17 @@ class RunWriter:
         about = {"metrics_bytes": self._size, "config": identity(self.record.config)}
         checkpoint.save(self.checkpoints, update, state, {**about, **meta})
 
-    def change(self, update: int, config: Config) -> None:
-        """Writes down that other limits, or another number of updates, hold from an update on."""
-        changed = self.record.changed(update, config)
+    def change(self, update: int, limits: Mapping[str, float], updates: int) -> None:
+        """Writes down that these limits, and this number of updates, hold from an update on."""
+        changed = self.record.changed(update, limits, updates)
         if changed is not self.record:
             write_json(self.directory / CONFIG, changed.to_json())
             self.record = changed
 
-    def cut(self, size: int) -> None:
-        """Takes back all rows after the first ``size`` bytes."""
-        if self.metrics.exists() or size:
+    def go_back(self, to: Checkpoint | None) -> None:
+        """Takes back all rows that were written after a checkpoint, or all there are."""
+        size = 0 if to is None else to.meta["metrics_bytes"]
+        if self.metrics.exists():
             os.truncate(self.metrics, size)
         self._size = size
 
@@ -279,8 +306,11 @@ def new_run(directory: Path, config: Config, overwrite: bool = False) -> Generat
                 "replace it with --overwrite"
             )
         writer = RunWriter(directory, Record(config, (), versions()))
-        for name in (PLOTS, CHECKPOINTS, METRICS, CONFIG):
-            _remove(directory / name)
+        if taken and not _looks_like_a_run(directory):
+            raise RunError(f"{directory} holds a {CONFIG} that is not a run's; choose another --out")
+        if taken:  # without a run in it, what there is has nothing to do with us
+            for name in (PLOTS, TENSORBOARD, EVALUATION, CHECKPOINTS, METRICS):
+                _remove(directory / name)
         # The configuration comes first: with nothing but it, a run can be resumed; without it, it was never begun.
         write_json(directory / CONFIG, writer.record.to_json())
         yield writer
@@ -298,14 +328,14 @@ def old_run(directory: Path) -> Generator[RunWriter]:
         yield RunWriter(directory, Record.read(run.directory / CONFIG))
 
 
-def continue_from(writer: RunWriter, like: Any) -> tuple[Checkpoint | None, list[str]]:
-    """The checkpoint to go on from, with the rows cut to what belongs to it, and what had to be passed over.
+def newest_fitting(writer: RunWriter, like: Any) -> tuple[Checkpoint | None, list[str]]:
+    """The checkpoint to go on from, and what is wrong with those that had to be passed over. Nothing is changed.
 
     A run that was stopped before its first checkpoint has nothing to go on from: None.
 
     Raises:
         CheckpointError: If checkpoints are damaged and none is whole, belong to another configuration, or do not fit
-            to the rows. Nothing has been changed then.
+            to the rows.
     """
     size = writer.metrics.stat().st_size if writer.metrics.exists() else 0
     if not checkpoint.updates(writer.checkpoints):
@@ -319,7 +349,6 @@ def continue_from(writer: RunWriter, like: Any) -> tuple[Checkpoint | None, list
         except CheckpointError as error:
             complaints.append(str(error))
             continue
-        writer.cut(found.meta["metrics_bytes"])
         return found, complaints
     raise CheckpointError(complaints[0])
 
@@ -367,6 +396,14 @@ def versions() -> dict[str, str]:
         "device": f"{device.platform} {device.device_kind}",
         "cores": str(os.cpu_count()),
     }
+
+
+def _looks_like_a_run(directory: Path) -> bool:
+    """Whether the configuration in a directory is ours; where it cannot be read, whether something else of a run is."""
+    try:
+        return "pcpo" in read_json(directory / CONFIG)
+    except (OSError, RunError):
+        return (directory / METRICS).exists() or (directory / CHECKPOINTS).is_dir()
 
 
 def _remove(path: Path) -> None:

@@ -6,6 +6,7 @@ the documentation. Nothing here imports jax.
 
 import dataclasses
 import math
+import operator
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -23,8 +24,8 @@ class Setting:
     """What to try when a value is wrong; ends an error message."""
     safe: str = ""
     """The range in which nothing surprising is to be expected."""
-    low: float = -math.inf
-    high: float = math.inf
+    low: float | int = -math.inf
+    high: float | int = math.inf
     """Both ends are allowed."""
     choices: tuple[str, ...] = ()
     many: bool = False
@@ -42,9 +43,10 @@ class Setting:
         """
         if not self.many:
             return self._one(label, value)
-        if isinstance(value, str) or not isinstance(value, Iterable) or not tuple(value):
+        values = None if isinstance(value, str) or not isinstance(value, Iterable) else tuple(value)
+        if not values:
             raise ValueError(f"{label} is {value!r}, which is no list of {self._noun()}s; {self.advice}")
-        return tuple(self._one(label, each) for each in value)
+        return tuple(self._one(label, each) for each in values)
 
     def read(self, label: str, texts: Sequence[str]) -> Any:
         """The value that these words on a command line stand for, checked like any other."""
@@ -75,7 +77,8 @@ class Setting:
         if number is None:
             raise ValueError(f"{label} is {value!r}, which is not {self._article()}; {self.advice}")
         if not self.low <= number <= self.high:  # also refuses NaN
-            raise ValueError(f"{label} is {value:g}, but must be {self._allowed()}; {self.advice}")
+            shown = str(number) if self.kind is int else f"{number:g}"
+            raise ValueError(f"{label} is {shown}, but must be {self._allowed()}; {self.advice}")
         return number
 
     def _word(self, label: str, value: Any) -> Any:
@@ -113,12 +116,10 @@ def settings_of(kind: Any) -> dict[str, Setting]:
 
 def _as_number(kind: type, value: Any) -> Any:
     """The value as an int or a float, None if it is none. Numbers of numpy count, truth values do not."""
-    if isinstance(value, bool | str) or not hasattr(value, "__float__"):
+    truth = isinstance(value, bool) or getattr(getattr(value, "dtype", None), "kind", "") == "b"
+    if truth or isinstance(value, str) or getattr(value, "ndim", 0) or not hasattr(value, "__float__"):
         return None
     try:
-        number = float(value)
-    except (TypeError, ValueError):
+        return operator.index(value) if kind is int else float(value)
+    except (TypeError, ValueError, OverflowError):
         return None
-    if kind is float:
-        return number
-    return int(value) if math.isfinite(number) and number == int(number) and hasattr(value, "__index__") else None
