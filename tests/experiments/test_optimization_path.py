@@ -10,13 +10,15 @@ import pytest
 from pcpo import rules
 from pcpo.core import LocalModel
 from pcpo.experiments import optimization_path as example
+from pcpo.experiments import plots
+from pcpo.experiments.optimization_path import claims, figure, measurements
 
 DELTA = 1e-3
 
 
 @pytest.fixture(scope="module")
 def found():
-    return example.measure()
+    return measurements.measure()
 
 
 def closed_form(x1, delta, projection):
@@ -31,11 +33,11 @@ def closed_form(x1, delta, projection):
 # Directions.
 
 
-@pytest.mark.parametrize("projection", example.PROJECTIONS)
+@pytest.mark.parametrize("projection", measurements.PROJECTIONS)
 @pytest.mark.parametrize("delta", [1e-3, 0.1])
 def test_directions_on_the_boundary_are_those_worked_by_hand(projection, delta):
     x1 = np.linspace(-4.0, 4.0, 1025)  # the shape that the fixture has compiled; binary fractions, so b is exactly 0
-    steps, _ = example.directions(jnp.asarray(example.on_boundary(x1)), delta, projection)
+    steps, _ = measurements.directions(jnp.asarray(measurements.on_boundary(x1)), delta, projection)
     assert np.allclose(steps, closed_form(x1, delta, projection), rtol=1e-10, atol=1e-15)
 
 
@@ -55,13 +57,13 @@ def test_directions_vanish_on_the_boundary_at_one_point_for_kl_and_nowhere_for_l
 def test_a_zero_between_the_points_of_the_grid_is_found():
     along = np.linspace(-8.3, 7.9, 1025)
     assert 0.25 not in along
-    assert np.allclose(example.zeros_on_boundary(along, DELTA, "kl"), [[0.25, -1.25]], atol=1e-8)
+    assert np.allclose(measurements.zeros_on_boundary(along, DELTA, "kl"), [[0.25, -1.25]], atol=1e-8)
 
 
 def test_the_zero_is_a_minimum_of_f_along_the_boundary(found):
     assert found.curvature_along_boundary == pytest.approx(4.0)
     x1 = np.array([0.2, 0.25, 0.3])
-    f = [float(example.objective(jnp.asarray(x))) for x in example.on_boundary(x1)]
+    f = [float(measurements.objective(jnp.asarray(x))) for x in measurements.on_boundary(x1)]
     assert f[1] < min(f[0], f[2])
     assert np.allclose(f, 4.0 * x1**2 - 2.0 * x1 - 1.0)
 
@@ -78,13 +80,13 @@ def test_for_no_metric_is_the_kl_direction_zero_at_all_three_points():
         kl = rule.update(model, rule.init(1))[2].predicted_kl
         return jnp.sqrt(jnp.maximum(kl, 0.0) / DELTA)  # for a zero step it is rounding, of either sign
 
-    shares = jax.vmap(jax.vmap(share, (None, 0)), (0, None))(metrics, jnp.array(example.CLAIMED))
+    shares = jax.vmap(jax.vmap(share, (None, 0)), (0, None))(metrics, jnp.array(measurements.CLAIMED))
     assert shares[:, 1].max() < 1e-7
     assert shares[:, [0, 2]].min() > 1e-3
 
 
 def test_from_feasible_points_directions_stay_feasible_and_kl_ones_within_the_trust_region(found):
-    for projection in example.PROJECTIONS:
+    for projection in measurements.PROJECTIONS:
         field = found.field[projection]
         excess = (field.points + field.steps).sum(axis=1) + 1.0
         assert excess.max() < 1e-12
@@ -116,7 +118,7 @@ def test_f_rises_with_every_kl_step_and_falls_for_a_while_under_l2(found):
 
 
 def test_paths_meet_the_boundary_where_the_hyperbola_does_and_never_cross_it(found):
-    for projection in example.PROJECTIONS:
+    for projection in measurements.PROJECTIONS:
         points = found.walks[projection].points
         excess = points.sum(axis=1) + 1.0
         first = int(np.flatnonzero(excess > -1e-9)[0])
@@ -127,16 +129,16 @@ def test_paths_meet_the_boundary_where_the_hyperbola_does_and_never_cross_it(fou
 
 
 def test_no_other_feasible_start_converges_either(found):
-    for projection in example.PROJECTIONS:
+    for projection in measurements.PROJECTIONS:
         others = found.others[projection]
         assert len(others.starts) == 171
-        fates = {example.fate(*each) for each in zip(*others, strict=True)}
+        fates = {claims.fate(*each) for each in zip(*others, strict=True)}
         assert fates == {"diverged"}
 
 
 def test_at_the_stationary_point_itself_a_path_stays_until_rounding_moves_it():
     starts = np.tile([[0.25, -1.25]], (172, 1))  # the shape that the fixture has compiled
-    visited = np.asarray(example.walk(jnp.asarray(starts), DELTA, 2000, "kl"))[:, 0]
+    visited = np.asarray(measurements.walk(jnp.asarray(starts), DELTA, 2000, "kl"))[:, 0]
     assert np.allclose(visited[:1000], [0.25, -1.25], atol=1e-6)
 
 
@@ -144,7 +146,7 @@ def test_at_the_stationary_point_itself_a_path_stays_until_rounding_moves_it():
 
 
 def test_the_verdicts(found):
-    assert [(v.verdict, v.claim[:40]) for v in example.judge(found)] == [
+    assert [(v.verdict, v.claim[:40]) for v in claims.judge(found)] == [
         ("holds", "An optimal solution to this constrained "),
         ("holds", "A stationary point of PCPO with KL proje"),
         ("holds", "PCPO with KL projection has stationary p"),
@@ -161,7 +163,7 @@ def test_verdicts_follow_what_was_measured(found):
     """Had the paper's claims been true, the verdicts would say so."""
     zero = found.claimed["kl"]._replace(shares=np.zeros(3))
     stopped = found.walks["kl"]._replace(last_share=0.0)
-    verdicts = example.judge(
+    verdicts = claims.judge(
         found._replace(
             claimed={**found.claimed, "kl": zero},
             walks={**found.walks, "kl": stopped},
@@ -174,10 +176,10 @@ def test_verdicts_follow_what_was_measured(found):
 
 
 def test_claims_about_paths_are_untested_from_another_start_or_after_too_few_steps(found):
-    elsewhere = example.judge(found._replace(start=(0.0, -2.0)))
+    elsewhere = claims.judge(found._replace(start=(0.0, -2.0)))
     assert [v.verdict for v in elsewhere[5:8]] == ["untested"] * 3
     short = {p: walked._replace(points=walked.points[:20], f=walked.f[:20]) for p, walked in found.walks.items()}
-    assert [v.verdict for v in example.judge(found._replace(walks=short))[5:8]] == ["untested"] * 3
+    assert [v.verdict for v in claims.judge(found._replace(walks=short))[5:8]] == ["untested"] * 3
 
 
 @pytest.mark.parametrize(
@@ -185,7 +187,7 @@ def test_claims_about_paths_are_untested_from_another_start_or_after_too_few_ste
     [((9.0, -9.0), 1.0, "diverged"), ((0.3, -1.3), 0.001, "converged"), ((1.0, -2.0), 1.0, "moving")],
 )
 def test_fates(end, share, said):
-    assert example.fate((0.5, -2.0), end, share) == said
+    assert claims.fate((0.5, -2.0), end, share) == said
 
 
 # Files.
@@ -215,7 +217,7 @@ def test_figures_and_numbers_are_written_and_written_over(found, tmp_path, monke
 
 
 def test_the_numbers_are_plain_json(found):
-    numbers = json.loads(json.dumps(example.as_json(found), allow_nan=False))
+    numbers = json.loads(json.dumps(claims.as_json(found), allow_nan=False))
     assert numbers["paths"]["l2"]["steps_that_lower_f"] == 40
     assert numbers["paths"]["kl"]["largest_fall_of_f"] == 0.0
     assert numbers["paths"]["kl"]["reaches_boundary_at_step"] == 15
@@ -230,5 +232,5 @@ def test_pictures_can_be_drawn_from_any_start_and_after_a_single_step(found):
     for p, walked in found.walks.items():
         walks[p] = walked._replace(points=walked.points[:2] + np.array([40.0, -60.0]), f=walked.f[:2])
     far = found._replace(start=(40.5, -62.0), steps=1, walks=walks)
-    with example.plots.style():
-        example.draw_paths(far).canvas.draw_idle()
+    with plots.style():
+        figure.draw_paths(far).canvas.draw_idle()
