@@ -76,7 +76,8 @@ def test_gae_equals_its_definition_on_random_episodes(form, discount, trace, boo
         rewards, values = rng.normal(size=T) * mask, rng.normal(size=T)
         final = rng.normal() if bootstrap else 0.0
         nexts = following(jnp.asarray(values), jnp.asarray(mask), jnp.asarray(final))
-        A = gae(*map(jnp.asarray, (rewards, values)), nexts, *map(jnp.asarray, (mask, discount, trace)))
+        arrays = [jnp.asarray(x) for x in (rewards, values, nexts, mask, discount, trace)]
+        A = gae(*arrays)
         expected = plain_gae(rewards, values, length, final, discount, trace)
         np.testing.assert_allclose(A, expected, rtol=0, atol=1e-13)
         np.testing.assert_array_equal(A[length:], 0.0)

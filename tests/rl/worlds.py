@@ -1,6 +1,7 @@
 """Small worlds whose values are known or cheap to measure, and what it takes to play and learn in them."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import jax
@@ -17,7 +18,8 @@ from pcpo.rl.rollout import Rollout, Transition, play
 from pcpo.rl.spaces import Box, Discrete
 
 
-class Toy(NamedTuple):
+@dataclass(frozen=True)
+class Toy:
     """A `pcpo.rl.rollout.World`."""
 
     horizon: int
