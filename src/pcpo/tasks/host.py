@@ -1,0 +1,75 @@
+"""What a task on the host is. Nothing here needs jax, so that a process that only simulates starts quickly."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+from jaxtyping import Bool, Float, Int
+
+from pcpo.rl.spaces import Box, Discrete
+
+
+class WorldError(ValueError):
+    """An environment does what none may do: the message names it, says what it did at which step, and what to try.
+
+    Doing it all again would give the same, so whoever gets this stops.
+    """
+
+
+class Outcomes(NamedTuple):
+    """What one step of n environments on the host gives."""
+
+    observations: Float[np.ndarray, "n o"]
+    """After the step; of an episode that has ended, its last one."""
+    rewards: Float[np.ndarray, " n"]
+    costs: Float[np.ndarray, "n m"]
+    terminated: Bool[np.ndarray, " n"]
+    """The episode ended by itself."""
+    truncated: Bool[np.ndarray, " n"]
+    """The environment cut the episode off by itself; what is cut off at the horizon is the caller's to say."""
+
+
+class HostWorlds(Protocol):
+    """Environments on the host, numbered from 0. Nothing is ever reset unless `reset` is called."""
+
+    def reset(self, which: Int[np.ndarray, " n"], seeds: Int[np.ndarray, " n"]) -> Float[np.ndarray, "n o"]:
+        """Begins episodes in some environments, each decided by its seed alone; their first observations."""
+        ...
+
+    def step(self, which: Int[np.ndarray, " n"], actions: npt.NDArray[Any]) -> Outcomes:
+        """One step of some environments, in the order of ``which``; actions as sampled, before any clipping."""
+        ...
+
+    def close(self) -> None:
+        """Frees what they hold."""
+        ...
+
+
+@dataclass(frozen=True)
+class HostTask:
+    """A task simulated on the host: MuJoCo, SUMO, any Gymnasium environment."""
+
+    name: str
+    observation_size: int
+    action_space: Box | Discrete
+    """What a policy may send; `HostWorlds.step` gets actions as sampled and clips what it must."""
+    horizon: int
+    """Steps after which an episode is cut off, which is the collector's work."""
+    cost_names: tuple[str, ...]
+    """One name for each column of ``Outcomes.costs``."""
+    worlds: Callable[[int], HostWorlds]
+    """``worlds(n)`` makes n environments."""
+    in_process: bool = False
+    """True where one object steps all environments at once with threads of its own (the engine releases Python's lock);
+    otherwise they are spread over processes, in each of which ``worlds`` is called."""
+    environments: int = 16
+    """How many are stepped in lock step unless the user says otherwise: the block on which the policy is evaluated, and
+    so a part of the arithmetic. The number of processes or threads is none."""
+    patience: float = 120.0
+    """Seconds after which a process that has not answered (a start, a reset, a step) is taken to hang."""
+    encode: Callable[[Any], npt.NDArray[Any]] | None = None
+    """From what the environment gives as an observation to the numbers of ours; None where that is the same."""
+    decode: Callable[[npt.NDArray[Any]], Any] | None = None
+    """From an action as sampled to what the environment takes; None where clipping to the bounds is all."""
