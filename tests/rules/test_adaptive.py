@@ -96,7 +96,7 @@ def test_the_cap_excludes_a_step_and_if_both_are_over_it_the_smaller_decides():
 
 
 def test_the_l2_candidate_costs_no_product():
-    """Stacked products with H, counted while the program runs: as many as for the KL projection."""
+    """Products with H, counted vector by vector while the program runs: as many as for the KL projection."""
     count = []
     H, g, a, b = as_arrays(random_problem(4, n=8, m=2))
 
@@ -116,8 +116,8 @@ def test_the_l2_candidate_costs_no_product():
         jax.effects_barrier()
         return len(count)
 
-    assert products("adaptive") == products("kl") == 5
-    assert products("l2") == 5 + 1
+    assert products("adaptive") == products("kl") == 5 * (1 + 2)  # five steps of CG for g and both a_i
+    assert products("l2") == 5 + 1  # five for g, and H d
 
 
 def test_curvatures_are_refreshed_when_due_and_kept_between():

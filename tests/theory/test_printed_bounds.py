@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from pcpo.core import bounds
-from pcpo.experiments import bounds as study
+from pcpo.experiments.bounds import measurements, updates
 from tests.theory.examples import exact_steps, kl
 from tests.theory.steps import Steps, steps
 
@@ -25,7 +25,7 @@ def printed(done: Steps) -> tuple[np.ndarray, np.ndarray]:
     return np.asarray(it.reward_change - lower), np.asarray(upper - (done.J_C + it.cost_change))
 
 
-def cosine(s: study.Scales) -> np.ndarray:
+def cosine(s: updates.Scales) -> np.ndarray:
     return np.asarray(jax.vmap(lambda one: one.cosine)(s))
 
 
@@ -116,8 +116,8 @@ def test_the_cost_bounds_fail_only_where_the_future_counts_little() -> None:
 def test_first_order_change_of_the_reward() -> None:
     """sqrt(2 delta q) (1 - c^2 - beta c) for an active projection, as delta goes to zero."""
     keys = jax.random.split(jax.random.key(17), 40)
-    cases = jax.jit(jax.vmap(lambda key: study.draw_case(key, states=4, actions=3)))(keys)
-    done = jax.jit(jax.vmap(lambda case: study.update(case, 1e-9)))(cases)
+    cases = jax.jit(jax.vmap(lambda key: updates.draw_case(key, states=4, actions=3)))(keys)
+    done = jax.jit(jax.vmap(lambda case: updates.update(case, 1e-9)))(cases)
     c, beta = cosine(done.scales), np.asarray(cases.beta)
     reach = np.sqrt(2e-9 * np.asarray(done.scales.q))
     expected = np.where(c + beta > 0, 1 - c**2 - beta * c, 1.0)
@@ -131,7 +131,7 @@ VIOLATIONS = tuple(float(x) for x in 10.0 ** np.arange(-6.0, -0.9, 0.5))
 
 def check_counter_example() -> dict[str, np.ndarray]:
     """Reward and cost nearly align: the printed bound is false at every small step, the correct ones hold."""
-    it = study.counter_example(VIOLATIONS)
+    it = measurements.counter_example(VIOLATIONS)
     np.testing.assert_allclose(it["violation"], VIOLATIONS, rtol=1e-9)
     assert np.all(it["cosine"] > 0.99)
     assert np.all(it["reward_change"] < 2 * it["printed_bound"])  # not by a hair: false by a factor, at b = 0.1 too
