@@ -1,0 +1,3 @@
+"""The ant: a robot with four legs and eight motors, simulated by MuJoCo, many at once."""
+
+from pcpo.tasks.ant.circle import ant_circle as ant_circle
