@@ -67,6 +67,10 @@ class HostTask:
     environments: int = 16
     """How many are stepped in lock step unless the user says otherwise: the block on which the policy is evaluated, and
     so a part of the arithmetic. The number of processes or threads is none."""
+    per_process: int | None = None
+    """The largest n that ``worlds`` can be asked for, and the most that one process may hold at a time; None for any.
+    SUMO's is 1: it keeps its simulation in global variables. With w processes at most w * per_process are stepped at
+    once, in blocks that still have the shape of ``environments``."""
     patience: float = 120.0
     """Seconds after which a process that has not answered (a start, a reset, a step) is taken to hang."""
     encode: Callable[[Any], npt.NDArray[Any]] | None = None
