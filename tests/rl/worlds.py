@@ -149,6 +149,7 @@ class Setup(NamedTuple):
     policy: Policy
     critic: Network
     learner: Learner
+    options: Options
     hyper: Hyper
     state: TrainState
 
@@ -182,9 +183,10 @@ def setup(
     size = jax.eval_shape(lambda key: world.observe(world.reset(key)), jax.random.key(0)).shape[0]
     policy = policy_for(size, space or line(), hidden)
     critic = mlp([size, *hidden, 1])
-    learner = make_learner(policy, critic, size, options or Options(spectrum_every=0))
+    options = options or Options(spectrum_every=0)
+    learner = make_learner(policy, critic, size, options)
     h = hyper(m, **numbers)
-    return Setup(world, policy, critic, learner, h, learner.init(jax.random.key(seed), h))
+    return Setup(world, policy, critic, learner, options, h, learner.init(jax.random.key(seed), h))
 
 
 def silent_critics(network: Network, m: int, observation_size: int) -> Critics:
