@@ -23,11 +23,11 @@ BALL = 0.25
 """Radius of the torso."""
 DENSITY = 5.0
 
-FORWARD = math.sqrt(0.5) * np.array([[1.0], [-1.0], [-1.0], [1.0]])
-SIDEWAYS = math.sqrt(0.5) * np.array([[1.0], [1.0], [-1.0], [-1.0]])
-"""Direction of each leg, along x and along y of the torso."""
+DIRECTION = math.pi * np.array([[0.25], [0.75], [-0.75], [-0.25]])
+"""Of each leg in the frame of the torso, counter-clockwise from its x axis, when the angle of its hip is zero."""
 BEND = np.array([[-1.0], [1.0], [1.0], [-1.0]])
 """Whether a foot goes up (1) or down (-1) when the angle of its ankle grows."""
+SIGNS, OFFSETS = np.stack([np.ones_like(BEND), BEND]), np.stack([DIRECTION, np.zeros_like(BEND)])
 
 
 def capsule_mass(length: float) -> float:
@@ -40,7 +40,7 @@ TORSO_MASS = DENSITY * 4 / 3 * math.pi * BALL**3
 MASS = TORSO_MASS + 4 * (2 * LINK_MASS + FOOT_MASS)
 
 # The centre of mass in the torso's frame is a sum over legs of e (OUT + REACH cos(ankle)) + z BEND REACH sin(ankle),
-# where e is the direction of the shin. What depends on no angle, the thighs and the hips' places, cancels.
+# where e is the direction of the shin, and z the vertical. What depends on no angle, the thighs and the hips' places, cancels.
 OUT = (LINK_MASS * LINK / 2 + FOOT_MASS * LINK) / MASS
 REACH = FOOT_MASS * LINK / MASS
 
@@ -61,7 +61,9 @@ def centre_of_mass(qpos: Float[np.ndarray, "n 15"], qvel: Float[np.ndarray, "n 1
     local, local_rate = _in_torso(_each_leg(q[7:]), _each_leg(v[6:]))
     # The torso's angular velocity is given in its own frame.
     moved = _cross(v[3:6], local) + local_rate
-    return Centre(q[:3] + _rotate(q[3:7], local), v[:3] + _rotate(q[3:7], moved))
+    origin, both = np.stack([q[:3], v[:3]], axis=1), np.stack([local, moved], axis=1)
+    centre = origin + _rotate(q[3:7], both)
+    return Centre(place=centre[:, 0], velocity=centre[:, 1])
 
 
 def _each_leg(joints: Float[np.ndarray, "8 n"]) -> Float[np.ndarray, "2 4 n"]:
@@ -73,29 +75,30 @@ def _in_torso(
     angles: Float[np.ndarray, "2 4 n"], rates: Float[np.ndarray, "2 4 n"]
 ) -> tuple[Float[np.ndarray, "3 n"], Float[np.ndarray, "3 n"]]:
     """The centre of mass in the frame of the torso, and the rate at which it moves there."""
-    (cos_hip, cos_ankle), (sin_hip, sin_ankle) = np.cos(angles), np.sin(angles)
-    hip_rate, ankle_rate = rates
-    x, y = FORWARD * cos_hip - SIDEWAYS * sin_hip, SIDEWAYS * cos_hip + FORWARD * sin_hip
-    out, turn = OUT + REACH * cos_ankle, REACH * ankle_rate
-    spin, shrink = out * hip_rate, turn * sin_ankle
-    place = (x * out, y * out, REACH * BEND * sin_ankle)
-    rate = (-y * spin - x * shrink, x * spin - y * shrink, BEND * turn * cos_ankle)
-    return np.stack([_sum(part) for part in place]), np.stack([_sum(part) for part in rate])
+    angles, (turning, bending) = SIGNS * angles + OFFSETS, SIGNS * rates
+    (x, cos_ankle), (y, sin_ankle) = np.cos(angles), np.sin(angles)
+    ahead, up = REACH * cos_ankle, REACH * sin_ankle
+    out = OUT + ahead
+    around, outwards = out * turning, -up * bending
+    place = (x * out, y * out, up)
+    rate = (x * outwards - y * around, y * outwards + x * around, ahead * bending)
+    sums = _sum(np.stack(place + rate, axis=1))
+    return sums[:3], sums[3:]
 
 
-def _sum(legs: Float[np.ndarray, "4 n"]) -> Float[np.ndarray, " n"]:
-    """In one order, whatever n is."""
-    return (legs[0] + legs[1]) + (legs[2] + legs[3])
+def _sum(four: Float[np.ndarray, "4 *rest"]) -> Float[np.ndarray, "*rest"]:
+    """In one order, however many there are of them."""
+    return (four[0] + four[1]) + (four[2] + four[3])
 
 
-def _rotate(quaternion: Float[np.ndarray, "4 n"], vector: Float[np.ndarray, "3 n"]) -> Float[np.ndarray, "3 n"]:
-    """The vector, turned as the quaternion says once it has been scaled to length 1."""
-    real, axis = quaternion[0], quaternion[1:]
+def _rotate(quaternion: Float[np.ndarray, "4 n"], vectors: Float[np.ndarray, "3 k n"]) -> Float[np.ndarray, "3 k n"]:
+    """The vectors, turned as the quaternions say once they have been scaled to length 1."""
+    real, axis = quaternion[0], quaternion[1:, None]
     length2 = _sum(quaternion * quaternion)
-    once = _cross(axis, vector)
-    return vector + (2.0 / length2) * (real * once + _cross(axis, once))
+    once = _cross(axis, vectors)
+    return vectors + (2.0 / length2) * (real * once + _cross(axis, once))
 
 
-def _cross(a: Float[np.ndarray, "3 n"], b: Float[np.ndarray, "3 n"]) -> Float[np.ndarray, "3 n"]:
+def _cross(a: Float[np.ndarray, "3 *#n"], b: Float[np.ndarray, "3 *#n"]) -> Float[np.ndarray, "3 *#n"]:
     """The cross product; numpy's own is several times slower."""
     return np.stack([a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]])

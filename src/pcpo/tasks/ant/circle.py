@@ -91,7 +91,7 @@ class AntCircles:
             observations=robot.observe(qpos, qvel, centre),
             rewards=np.asarray(circle_reward(x, y, dx, dy, self.radius)),
             costs=costs[:, None],
-            terminated=robot.fallen(qpos, qvel),
+            terminated=robot.fallen(qpos[:, 2], centre),
             truncated=np.zeros(len(which), bool),
         )
 
