@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 LINK = re.compile(r"\]\(([^)#\s]+)")
-NAME = re.compile(r"`((?:pcpo\.)?(?:core|rules|experiments)(?:\.\w+)+)`")
+NAME = re.compile(r"`((?:pcpo\.)?(?:core|rules|rl|tasks|training|experiments|cli)(?:\.\w+)+)`")
 
 
 def names_of(page: Path) -> set[str]:
@@ -54,12 +54,12 @@ def test_a_wrong_name_would_be_found():
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/index.md"])
-def test_code_on_a_page_runs_and_prints_what_it_says(page):
+def test_code_on_a_page_runs_and_prints_what_it_says(page, tmp_path):
     """In a process of its own, with the defaults a reader has; a comment after ``print`` is what it prints."""
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
     assert blocks
     for block in blocks:
-        run = subprocess.run([sys.executable, "-c", block], capture_output=True, text=True, check=False)
+        run = subprocess.run([sys.executable, "-c", block], capture_output=True, text=True, check=False, cwd=tmp_path)
         assert run.returncode == 0, run.stderr
         printed = iter(run.stdout.splitlines())
         for line in block.splitlines():
