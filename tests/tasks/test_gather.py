@@ -70,6 +70,7 @@ def test_every_cell_is_equally_likely_for_every_object():
 
 def test_there_are_2_apples_and_8_bombs_anew_at_every_reset():
     task = point_gather()
+    assert task.scene is not None
     scenes = [task.scene(task.reset(jax.random.key(seed))) for seed in (0, 1)]
     assert [len(scene.apples) for scene in scenes] == [2, 2]
     assert [len(scene.bombs) for scene in scenes] == [8, 8]

@@ -45,7 +45,9 @@ def test_a_preset_cannot_be_changed():
 
 def test_options_reach_the_task():
     assert make("point-circle", horizon=65).horizon == 65
-    assert make("point-circle", x_limit=3).scene(make("point-circle").reset(jax.random.key(0))).safe_x == 3.0
+    narrow = make("point-circle", x_limit=3)
+    assert narrow.scene is not None
+    assert narrow.scene(narrow.reset(jax.random.key(0))).safe_x == 3.0
     assert make("point-gather", action_mode="raw").action_space == UNBOUNDED
     assert options_of("point-circle") == {"action_mode": "clip", "x_limit": 2.5, "radius": 15.0, "horizon": 50}
 

@@ -1,7 +1,8 @@
 """Gather: collect the apples, leave the bombs.
 
 The arena, the objects and the sensors know only where the robot is and which way it looks, so robots of any kind can
-share them: `place_objects`, `pick_up` and `sense` are functions of arrays for one environment.
+share them: `pick_up` and `bearings` serve one environment in JAX and many at once in numpy. Objects come along the
+first axis, environments, if there are many, along the second.
 """
 
 import functools
@@ -17,7 +18,7 @@ from jaxtyping import Array, Bool, Float, Int, Key
 
 from pcpo.rl.rollout import Transition
 from pcpo.tasks import point
-from pcpo.tasks.api import DeviceTask
+from pcpo.tasks.api import DeviceTask, Numbers
 from pcpo.tasks.point import PointState
 from pcpo.tasks.scene import Scene, Sensor
 
@@ -39,9 +40,9 @@ SENSOR_SPAN = math.pi
 class Objects(NamedTuple):
     """Apples first, then bombs."""
 
-    x: Float[Array, " n"]
-    y: Float[Array, " n"]
-    present: Bool[Array, " n"]
+    x: Float[Numbers, "k *n"]
+    y: Float[Numbers, "k *n"]
+    present: Bool[Numbers, "k *n"]
     """Whether it still lies there."""
 
 
@@ -68,8 +69,8 @@ def place_objects(key: Key[Array, ""], count: int) -> Objects:
 
 
 def pick_up(
-    objects: Objects, x: Float[Array, ""], y: Float[Array, ""], apples: int
-) -> tuple[Objects, Float[Array, ""], Float[Array, ""]]:
+    objects: Objects, x: Float[Numbers, "*n"], y: Float[Numbers, "*n"], apples: int
+) -> tuple[Objects, Float[Numbers, "*n"], Float[Numbers, "*n"]]:
     """Takes away all objects within reach.
 
     Args:
@@ -81,12 +82,13 @@ def pick_up(
     Returns:
         The objects that are left, the reward, and the cost: 1 if there was a bomb among what was taken, however many.
     """
+    xp = x.__array_namespace__()
     dx, dy = objects.x - x, objects.y - y
     caught = objects.present & (dx * dx + dy * dy < CATCH_RANGE**2)
-    values = np.full(caught.shape, BOMB_REWARD)
+    values = np.full((len(caught), *(1,) * x.ndim), BOMB_REWARD)
     values[:apples] = APPLE_REWARD
-    reward = jnp.sum(jnp.where(caught, jnp.asarray(values, x.dtype), 0))
-    cost = jnp.any(caught[apples:]).astype(x.dtype)
+    reward = xp.sum(xp.where(caught, xp.asarray(values, dtype=x.dtype), 0), axis=0)
+    cost = xp.any(caught[apples:], axis=0).astype(x.dtype)
     return objects._replace(present=objects.present & ~caught), reward, cost
 
 
@@ -105,17 +107,23 @@ def sense(
         heading: In radians; need not be wrapped.
         apples: How many of the objects are apples.
     """
-    dx, dy = objects.x - x, objects.y - y
-    ahead = jnp.cos(heading) * dx + jnp.sin(heading) * dy
-    left = jnp.cos(heading) * dy - jnp.sin(heading) * dx
-    distance = jnp.sqrt(dx * dx + dy * dy)
-    seen = objects.present & (distance <= SENSOR_RANGE) & (ahead >= 0)
-    strength = jnp.where(seen, 1 - distance / SENSOR_RANGE, 0)
-    sector = _sector(ahead, left)
+    sector, strength = map(jnp.asarray, bearings(objects, x, y, heading))
     return jnp.concatenate([_fan(sector[kind], strength[kind]) for kind in (slice(apples), slice(apples, None))])
 
 
-def _sector(ahead: Float[Array, " n"], left: Float[Array, " n"]) -> Int[Array, " n"]:
+def bearings(
+    objects: Objects, x: Float[Numbers, "*n"], y: Float[Numbers, "*n"], heading: Float[Numbers, "*n"]
+) -> tuple[Int[Numbers, "k *n"], Float[Numbers, "k *n"]]:
+    """The sector that each object is in, and how strongly it is seen there: 0 if it is not seen; see `sense`."""
+    xp = x.__array_namespace__()
+    dx, dy, cos, sin = objects.x - x, objects.y - y, xp.cos(heading), xp.sin(heading)
+    ahead, left = cos * dx + sin * dy, cos * dy - sin * dx
+    distance = xp.sqrt(dx * dx + dy * dy)
+    seen = objects.present & (distance <= SENSOR_RANGE) & (ahead >= 0)
+    return _sector(ahead, left), xp.where(seen, 1 - distance / SENSOR_RANGE, 0)
+
+
+def _sector(ahead: Float[Numbers, "k *n"], left: Float[Numbers, "k *n"]) -> Int[Numbers, "k *n"]:
     """Which sector a place in front of the robot is in: the number of inner edges that it is on or to the left of.
 
     The same as the whole part of (angle + pi / 2) / (pi / 10), at most 9, but six times faster without arctangents,
@@ -123,7 +131,7 @@ def _sector(ahead: Float[Array, " n"], left: Float[Array, " n"]) -> Int[Array, "
     """
     edges = [SENSOR_SPAN * (i / BINS - 1 / 2) for i in range(1, BINS)]
     passed = [math.cos(edge) * left >= math.sin(edge) * ahead for edge in edges]
-    return functools.reduce(operator.add, [edge.astype(jnp.int32) for edge in passed])
+    return functools.reduce(operator.add, [edge.astype(np.int32) for edge in passed])
 
 
 def _fan(sector: Int[Array, " n"], strength: Float[Array, " n"]) -> Float[Array, " bins"]:
@@ -180,7 +188,8 @@ class _Gather:
         """Reward and cost are those of what was taken after the move. The episode ends when nothing is left."""
         robot, _ = point.move(state.robot, action, point.action_space(self.action_mode), SIZE)
         objects, reward, cost = pick_up(state.objects, robot.centre_x, robot.centre_y, self.apples)
-        return GatherState(robot, objects), Transition(reward, cost[None], terminated=~jnp.any(objects.present))
+        reward, costs, present = jnp.asarray(reward), jnp.asarray(cost)[None], objects.present
+        return GatherState(robot, objects), Transition(reward, costs, terminated=~jnp.any(present))
 
     def observe(self, state: GatherState) -> Float[Array, " 29"]:
         """The robot (9), the apples (10), the bombs (10)."""

@@ -40,7 +40,8 @@ TORSO_MASS = DENSITY * 4 / 3 * math.pi * BALL**3
 MASS = TORSO_MASS + 4 * (2 * LINK_MASS + FOOT_MASS)
 
 # The centre of mass in the torso's frame is a sum over legs of e (OUT + REACH cos(ankle)) + z BEND REACH sin(ankle),
-# where e is the direction of the shin, and z the vertical. What depends on no angle, the thighs and the hips' places, cancels.
+# where e is the direction of the shin and z the vertical. What depends on no angle, the thighs and the hips' places,
+# cancels.
 OUT = (LINK_MASS * LINK / 2 + FOOT_MASS * LINK) / MASS
 REACH = FOOT_MASS * LINK / MASS
 
