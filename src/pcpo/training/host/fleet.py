@@ -1,0 +1,295 @@
+"""Who steps the environments of a task: this process, where the engine has threads of its own, or some others."""
+
+import contextlib
+import json
+import os
+import pickle
+import signal
+import socket
+import subprocess
+import sys
+import time
+import weakref
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+import cloudpickle
+import numpy as np
+from jaxtyping import Int
+
+from pcpo.tasks.host import HostTask, WorldError
+from pcpo.training.host import child
+from pcpo.training.host.table import Command, Table, layout_for, private, reserve, shared
+
+START = 120.0
+"""Seconds that a process may take to start, at least: it imports whatever its environments need."""
+
+_SETTINGS = {
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "JAX_PLATFORMS": "cpu",
+}
+"""Of the processes: there is one for each core already, and none may take the learner's GPU."""
+
+
+class Failure(NamedTuple):
+    """What went wrong with a worker. Its environments are lost."""
+
+    worker: int
+    reason: str
+    """Completes "a process of the environments ..."."""
+    trace: str = ""
+    """The environment's own error in full."""
+
+
+class Fleet(Protocol):
+    """Environments in rows of a table, dealt to workers in turn: row i belongs to worker ``i % workers``."""
+
+    table: Table
+    workers: int
+
+    def run(self, command: Command, rows: Int[np.ndarray, " n"]) -> list[Failure]:
+        """Has the environments of some rows do something, and waits until they have.
+
+        Raises:
+            WorldError: If an environment does what none may do.
+        """
+        ...
+
+    def replace(self, worker: int) -> None:
+        """New environments in place of those of a worker that failed.
+
+        Raises:
+            WorldError: If there can be none.
+        """
+        ...
+
+    def close(self) -> None:
+        """Ends all that was started."""
+        ...
+
+
+class InProcess:
+    """All environments in this process."""
+
+    workers = 1
+
+    def __init__(self, task: HostTask, environments: int) -> None:
+        self.table = private(layout_for(task, environments))
+        self._task = task
+        self._environments = environments
+        self._worlds = task.worlds(environments)
+
+    def run(self, command: Command, rows: Int[np.ndarray, " n"]) -> list[Failure]:
+        """As `Fleet.run`."""
+        try:
+            self.table.obey(command, self._worlds, rows, rows)
+        except WorldError:
+            raise
+        except Exception as error:  # noqa: BLE001 (somebody else's code: it is reported, and tried again)
+            told = child.explain(error)
+            return [Failure(0, f"failed with {told['text']}", told["trace"])]
+        return []
+
+    def replace(self, worker: int) -> None:
+        """As `Fleet.replace`."""
+        del worker
+        self.close()
+        self._worlds = self._task.worlds(self._environments)
+
+    def close(self) -> None:
+        """As `Fleet.close`."""
+        self._worlds.close()
+
+
+class Processes:
+    """Environments spread over processes, which end with this one, however it ends."""
+
+    def __init__(self, task: HostTask, environments: int, workers: int) -> None:
+        self.workers = min(workers, environments)
+        self._task = task
+        self._layout = layout_for(task, environments)
+        self._memory = reserve(self._layout)
+        self.table = shared(self._layout, self._memory)
+        self._life = os.pipe()
+        self._worlds = _pickled(task)
+        self._workers: list[_Worker] = []
+        self._end = weakref.finalize(self, _end, self._workers, (self._memory, *self._life))
+        try:
+            for number in range(self.workers):
+                self._workers.append(self._started(number))
+            for number in range(self.workers):
+                self._await_start(number)
+        except BaseException:  # also Ctrl-C
+            self.close()
+            raise
+
+    def run(self, command: Command, rows: Int[np.ndarray, " n"]) -> list[Failure]:
+        """As `Fleet.run`."""
+        self.table.wanted[:] = False
+        self.table.wanted[rows] = True
+        byte = next(byte for byte, meant in child.COMMANDS.items() if meant == command)
+        asked = [number for number in range(self.workers) if self.table.wanted[number :: self.workers].any()]
+        for number in asked:
+            self._workers[number].ask(byte)
+        deadline = time.monotonic() + self._task.patience
+        answers = [(number, self._workers[number].answer(deadline)) for number in asked]
+        return [self._failure(number, answer, f"a {command}") for number, answer in answers if answer is not None]
+
+    def replace(self, worker: int) -> None:
+        """As `Fleet.replace`."""
+        self._workers[worker].kill()
+        self._workers[worker] = self._started(worker)
+        self._await_start(worker)
+
+    def close(self) -> None:
+        """As `Fleet.close`."""
+        self._end()
+
+    @property
+    def processes(self) -> tuple[int, ...]:
+        """The numbers that the system knows the processes by."""
+        return tuple(worker.process.pid for worker in self._workers)
+
+    def _started(self, number: int) -> "_Worker":
+        order = child.Order(self._layout, number, self.workers, self._worlds)
+        return _Worker(order, self._life[0], self._memory)
+
+    def _await_start(self, number: int) -> None:
+        answer = self._workers[number].answer(time.monotonic() + max(START, self._task.patience))
+        if answer is not None:
+            failure = self._failure(number, answer, "its start")
+            raise with_trace(WorldError(f"{self._task.name}: a process of the environments {failure.reason}"), failure)
+
+    def _failure(self, number: int, answer: "_Answer", during: str) -> Failure:
+        if answer.final:
+            raise WorldError(answer.text)
+        text = f"{answer.text} (after {self._task.patience:g} s of {during})" if answer.hangs else answer.text
+        return Failure(number, text, answer.trace)
+
+
+def fleet_for(task: HostTask, environments: int, workers: int) -> Fleet:
+    """Environments where the task wants them.
+
+    Args:
+        task: The task.
+        environments: How many; fewer where the task limits what one process may hold.
+        workers: Over how many processes they are spread, where they are not in this one.
+    """
+    processes = 1 if task.in_process else workers
+    if task.per_process is not None:
+        environments = min(environments, processes * task.per_process)
+    return InProcess(task, environments) if task.in_process else Processes(task, environments, processes)
+
+
+def with_trace(error: WorldError, failure: Failure) -> WorldError:
+    """The error with the environment's own one below it, for whoever reads tracebacks."""
+    if failure.trace:
+        error.add_note(failure.trace)
+    return error
+
+
+class _Answer(NamedTuple):
+    """An answer that is not the right one."""
+
+    text: str
+    final: bool = False
+    hangs: bool = False
+    trace: str = ""
+
+
+class _Worker:
+    """One process, and the line to it."""
+
+    def __init__(self, order: child.Order, life: int, memory: int) -> None:
+        self.line, theirs = socket.socketpair()
+        numbers = (theirs.fileno(), life, memory)
+        code = (
+            "import json, sys; sys.path[:] = json.loads(sys.argv.pop()); "
+            f"from pcpo.training.host.child import main; main{numbers}"
+        )
+        with theirs:
+            self.process = subprocess.Popen(
+                [sys.executable, "-c", code, json.dumps(sys.path)],
+                stdin=subprocess.DEVNULL,
+                pass_fds=numbers,
+                start_new_session=True,  # Ctrl-C is ours to hear, and it can be ended with all that it has started
+                env={**_SETTINGS, **os.environ, "JAX_PLATFORMS": "cpu"},
+            )
+        content = pickle.dumps(order)
+        with contextlib.suppress(ConnectionError):  # whoever asks for its answer will know
+            self.line.sendall(len(content).to_bytes(8, "little") + content)
+
+    def ask(self, byte: bytes) -> None:
+        """Sends a command."""
+        with contextlib.suppress(ConnectionError):
+            self.line.sendall(byte)
+
+    def answer(self, deadline: float) -> _Answer | None:
+        """Waits for the answer; None if the command has been obeyed."""
+        try:
+            self.line.settimeout(max(deadline - time.monotonic(), 1e-3))
+            byte = self.line.recv(1)
+            if byte == child.DONE:
+                return None
+            told = json.loads(child.receive(self.line)) if byte == child.FAILED else None
+        except TimeoutError:
+            return _Answer("did not answer", hangs=True)
+        except (ConnectionError, EOFError):
+            told = None
+        if told is None:
+            return _Answer(f"died {self._how()}")
+        return _Answer(
+            told["text"] if told["final"] else f"failed with {told['text']}", told["final"], trace=told["trace"]
+        )
+
+    def kill(self) -> None:
+        """Ends the process and all that it has started."""
+        self.line.close()
+        with contextlib.suppress(ProcessLookupError, PermissionError):  # they are gone already
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
+    def _how(self) -> str:
+        """How it died, once it has."""
+        try:
+            code = self.process.wait(10.0)
+        except subprocess.TimeoutExpired:
+            return "without ending: it has closed its line to this one"
+        return f"of {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
+
+
+def _end(workers: Sequence[_Worker], handles: Sequence[int]) -> None:
+    """Closes what processes hold, waits for them a little, and kills those that are left."""
+    for worker in workers:
+        worker.line.close()
+    deadline = time.monotonic() + 2.0
+    for worker in workers:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            worker.process.wait(max(deadline - time.monotonic(), 1e-3))
+        worker.kill()
+    for handle in handles:
+        os.close(handle)
+
+
+def _pickled(task: HostTask) -> bytes:
+    """What makes the environments, lambdas and closures included.
+
+    Raises:
+        WorldError: If it holds something that cannot be sent to another process.
+    """
+    try:
+        return cloudpickle.dumps(task.worlds)
+    except (pickle.PicklingError, TypeError, AttributeError) as error:
+        raise WorldError(
+            f"{task.name} cannot be sent to the processes that step it ({error}); let the function that makes the "
+            "environment open files, connections and the like itself, rather than use some that are open already"
+        ) from None
+
+
+def default_workers() -> int:
+    """One process for each core that this one may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
