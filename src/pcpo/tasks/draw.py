@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pcpo.rl.rollout import State
-from pcpo.tasks.api import DeviceTask
+from pcpo.tasks.api import DeviceTask, HostTask, Task
 from pcpo.tasks.scene import Point, Scene, Sensor
 
 if TYPE_CHECKING:
@@ -61,6 +61,21 @@ def film(
         yield paint(task, scenes[: t + 1], rewards[:t], costs[:t])
 
 
+def host_film(
+    task: HostTask, scenes: Sequence[Any], rewards: Sequence[float], costs: Sequence[Sequence[float]]
+) -> Iterator[Picture]:
+    """What `film` does, for a task on the host: a picture for every ``task.film_every``-th state, and for the last.
+
+    Raises:
+        ValueError: If the task says nothing about how it looks.
+    """
+    if task.paint is None:
+        raise ValueError(f"{task.name} cannot be drawn; give HostTask(..., paint=...), and its worlds a scene()")
+    last = len(scenes) - 1
+    for t in [*range(0, last, task.film_every), last]:
+        yield task.paint(task, scenes[: t + 1], rewards[:t], costs[:t])
+
+
 def scenes_of(task: DeviceTask, states: Sequence[State]) -> list[Scene]:
     """What pictures of some states show.
 
@@ -72,9 +87,7 @@ def scenes_of(task: DeviceTask, states: Sequence[State]) -> list[Scene]:
     return [task.scene(state) for state in states]
 
 
-def paint(
-    task: DeviceTask, scenes: Sequence[Scene], rewards: Sequence[float], costs: Sequence[Sequence[float]]
-) -> Picture:
+def paint(task: Task, scenes: Sequence[Scene], rewards: Sequence[float], costs: Sequence[Sequence[float]]) -> Picture:
     """What `frame` does, from scenes that are there already."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -94,7 +107,7 @@ def paint(
     for place in now.bombs:
         _bomb(axes, place)
     _robot(axes, now, view)
-    _captions(figure, task, rewards, costs)
+    captions(figure, task, rewards, costs)
     canvas.draw()
     return np.ascontiguousarray(np.asarray(canvas.buffer_rgba())[..., :3])
 
@@ -215,7 +228,7 @@ def _bomb(axes: "Axes", place: Point) -> None:
     _polygon(axes, spark, facecolor=SPARK, zorder=8)
 
 
-def _captions(figure: Any, task: DeviceTask, rewards: Sequence[float], costs: Sequence[Sequence[float]]) -> None:
+def captions(figure: Any, task: Task, rewards: Sequence[float], costs: Sequence[Sequence[float]]) -> None:
     """Name and step on the first line; reward and costs so far on the second."""
     title = "-".join(word.capitalize() for word in task.name.split("-"))
     left, right, top, below = 0.03, 0.97, 0.962, 0.921

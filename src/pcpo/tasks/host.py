@@ -1,8 +1,8 @@
 """What a task on the host is. Nothing here needs jax, so that a process that only simulates starts quickly."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -47,6 +47,20 @@ class HostWorlds(Protocol):
         ...
 
 
+@runtime_checkable
+class VisibleWorlds(HostWorlds, Protocol):
+    """Environments that can be drawn."""
+
+    def scene(self, which: int) -> Any:
+        """What a picture shows of one environment as it is now, in plain numbers: whatever ``HostTask.paint`` takes."""
+        ...
+
+
+Painter: TypeAlias = Callable[[Any, Sequence[Any], Sequence[float], Sequence[Sequence[float]]], npt.NDArray[np.uint8]]
+"""``(task, scenes, rewards, costs) -> [height, width, 3]``: the last scene, and how it came to it. There is one scene
+more than there are steps; the costs of a step are in the order of the task's ``cost_names``."""
+
+
 @dataclass(frozen=True)
 class HostTask:
     """A task simulated on the host: MuJoCo, SUMO, any Gymnasium environment."""
@@ -77,3 +91,7 @@ class HostTask:
     """From what the environment gives as an observation to the numbers of ours; None where that is the same."""
     decode: Callable[[npt.NDArray[Any]], Any] | None = None
     """From an action as sampled to what the environment takes; None where clipping to the bounds is all."""
+    paint: Painter | None = None
+    """Draws what the worlds' `VisibleWorlds.scene` says. Without it, everything works but pictures."""
+    film_every: int = 1
+    """A film shows every so-manieth state, and always the last."""
