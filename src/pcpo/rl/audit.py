@@ -7,7 +7,7 @@ from jaxtyping import Array, Bool, Float, Int, Key
 from pcpo.core.bounds import episodic_path_penalty, path_penalty
 from pcpo.core.spectrum import lanczos
 from pcpo.core.types import LocalModel, Status, StepInfo, Surrogates, Tree
-from pcpo.core.vectors import all_finite, as_vectors
+from pcpo.core.vectors import all_finite, as_vectors, ratio
 from pcpo.rl.critics import Critics
 from pcpo.rl.rollout import Rollout
 
@@ -22,20 +22,38 @@ def find_nonfinite(
 
     So a single infinite reward is named as the reward, not as everything that came of it.
     """
-    played = [
-        ~all_finite(rollout.observations, rollout.final_observations),
-        ~all_finite(rollout.rewards),
-        ~all_finite(rollout.costs),
-        ~all_finite(rollout.actions),
-    ]
-    played[3] &= ~played[0]
-    sound = ~jnp.any(jnp.stack(played))
+    played = _played_nonfinite(rollout)
+    sound = ~jnp.any(played)
     critic = sound & ~all_finite(values, *jax.tree.leaves(critics))
     sound &= ~critic
     gradient = sound & ~all_finite(*jax.tree.leaves((model.g, model.a)), model.b)
     curvature = sound & ~gradient & ~all_finite(info.cg_residuals)
     surrogate = sound & ~gradient & ~curvature & (info.status == Status.NONFINITE)
     return jnp.stack([*played, gradient, curvature, critic, surrogate])
+
+
+def _played_nonfinite(rollout: Rollout) -> Bool[Array, " 4"]:
+    """Whether an observation, reward, cost or action of a batch was the first thing in its episode to be wrong.
+
+    A step goes observation, action, then reward and cost, and the next observation comes after them.
+    """
+    horizon = rollout.mask.shape[0]
+
+    def first(x: Array) -> Int[Array, " E"]:
+        wrong = ~jnp.all(jnp.isfinite(x), axis=tuple(range(2, x.ndim)))
+        steps = jnp.arange(horizon, dtype=jnp.int32)[:, None]
+        return jnp.min(jnp.where(wrong, steps, horizon + 1), axis=0)
+
+    after_the_last = jnp.where(jnp.all(jnp.isfinite(rollout.final_observations), axis=-1), horizon + 1, horizon)
+    observation = jnp.minimum(first(rollout.observations), after_the_last)
+    reward, cost, action = (first(x) for x in (rollout.rewards, rollout.costs, rollout.actions))
+    sources = (
+        (observation <= horizon) & (observation <= action),
+        (reward < observation) & (reward < action),
+        (cost < observation) & (cost < action),
+        action < observation,
+    )
+    return jnp.stack([jnp.any(source) for source in sources])
 
 
 def realised(model: LocalModel, step: Tree, info: StepInfo) -> Surrogates:
@@ -50,6 +68,7 @@ def estimated_bounds(
     happened: Surrogates,
     costs: Float[Array, " m"],
     advantages: Float[Array, "k T E"],
+    weights: Float[Array, "k T"],
     discounts: Float[Array, " k"],
 ) -> tuple[Float[Array, ""], Float[Array, " m"]]:
     r"""What the worst-case bounds of `pcpo.core.bounds` come to with what a batch can tell: **estimates, not bounds**.
@@ -57,11 +76,13 @@ def estimated_bounds(
     .. math:: \hat\epsilon = \sqrt{2\,\overline{kl}}\; \max_{\text{batch}} |\hat A|
 
     stands in for :math:`\max_s |E_{a\sim\pi'} A(s,a)|` (Pinsker's inequality, with the mean divergence for that of the
-    worst state and the largest advantage seen for the largest there is). Returns the estimated lower bound of the
-    change of J_R and the estimated upper bounds of the new J_C.
+    worst state and the largest advantage seen for the largest there is). The advantages come with the weights that
+    they have in the gradient, and without them here. Returns the estimated lower bound of the change of J_R and the
+    estimated upper bounds of the new J_C.
     """
     horizon = advantages.shape[1]
-    epsilon = jnp.sqrt(2.0 * happened.kl) * jnp.max(jnp.abs(advantages), axis=(1, 2))
+    largest = jnp.max(ratio(jnp.max(jnp.abs(advantages), axis=2), weights), axis=1)
+    epsilon = jnp.sqrt(2.0 * happened.kl) * largest
 
     def penalty(epsilon: Array, discount: Array) -> Array:
         below_one = jnp.where(discount < 1.0, discount, 0.0)

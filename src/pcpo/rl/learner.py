@@ -19,7 +19,7 @@ from pcpo.rl.options import Hyper, Options
 from pcpo.rl.performance import measure
 from pcpo.rl.policy import Policy
 from pcpo.rl.rollout import Rollout
-from pcpo.rl.signals import advantages, signals_of, targets
+from pcpo.rl.signals import Signals, advantages, signals_of, targets, unexplained
 from pcpo.rl.surrogate import Batch, surrogate
 
 Metrics: TypeAlias = dict[str, Array]
@@ -90,9 +90,10 @@ def make_learner(policy: Policy, critic: Network, observation_size: int, options
         model = surrogate(policy, state.params, batch, violations, options.fisher_fraction, hyper.damping, fisher_key)
         step, rule_state, info = rule_for(options, hyper).update(model, state.rule)
         # What the next update needs to know of this batch.
-        fitted, unexplained = critics_.fit(
-            critic, state.critics, rollout.observations, targets(signals), rollout.mask, hyper.critic_radius,
-            hyper.damping, critic_key, options.critic,
+        wanted = targets(signals)
+        fitted = critics_.fit(
+            critic, state.critics, rollout.observations, wanted, rollout.mask, hyper.critic_radius, hyper.damping,
+            critic_key, options.critic,
         )  # fmt: skip
         proposed = TrainState(
             params=jax.tree.map(jnp.add, state.params, step),
@@ -108,12 +109,10 @@ def make_learner(policy: Policy, critic: Network, observation_size: int, options
         metrics = {
             **performance._asdict(),
             "violations": jnp.maximum(violations, 0.0),
-            **_audited(
-                realised(model, step, info), info, performance.costs, batch.advantages, signals.discounts, refused
-            ),
+            **_audited(realised(model, step, info), info, performance.costs, batch.advantages, signals, refused),
             **spectrum(model, state.iteration, spectrum_key, options.spectrum_every, options.spectrum_products),
             "entropy": _entropy(policy, state.params, batch),
-            "unexplained_variance": unexplained,
+            "unexplained_variance": unexplained(signals, wanted),
             "nonfinite": nonfinite,
             "refused": refused,
         }
@@ -133,10 +132,10 @@ def _refreshed(normalizer: Normalizer, rollout: Rollout, options: Options) -> No
 
 
 def _audited(
-    happened: Surrogates, info: StepInfo, costs: Array, advantages: Array, discounts: Array, refused: Array
+    happened: Surrogates, info: StepInfo, costs: Array, advantages: Array, signals: Signals, refused: Array
 ) -> Metrics:
     """What the rule said of its step, and what the step did on the batch; zeros for a step that was refused."""
-    reward_bound, cost_bounds = estimated_bounds(happened, costs, advantages, discounts)
+    reward_bound, cost_bounds = estimated_bounds(happened, costs, advantages, signals.weights, signals.discounts)
     numbers = {
         "eta": info.eta,
         "multipliers": info.multipliers,

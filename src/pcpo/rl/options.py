@@ -46,7 +46,8 @@ class Options:
     """Whether CPO backtracks."""
     cg_iterations: int = 10
     fisher_fraction: float = 0.2
-    """Part of the batch on which H is measured."""
+    """Part of the batch on which H is measured: of the ``T * E`` steps that there could be, so that it is fixed. Where
+    episodes end early it is more than that part of those that happened, and above all of them some count twice."""
     critic: FitOptions = field(default_factory=FitOptions)
     bootstrap: bool = False
     """Whether an episode that was cut off is worth its critic's estimate at the end; never for an undiscounted cost."""
@@ -61,3 +62,17 @@ class Options:
         """Checks the choices."""
         if self.algorithm not in ALGORITHMS:
             raise ValueError(f"algorithm is {self.algorithm!r}; pass one of {', '.join(ALGORITHMS)}")
+        for name, part in (("fisher_fraction", self.fisher_fraction), ("critic.fraction", self.critic.fraction)):
+            if not 0.0 < part <= 1.0:
+                raise ValueError(f"{name} is {part}, but a part of the batch is above 0 and at most 1; try 0.2")
+        counts = {
+            "cg_iterations": (self.cg_iterations, 1),
+            "critic.steps": (self.critic.steps, 1),
+            "critic.cg_iterations": (self.critic.cg_iterations, 1),
+            "normalize_batches": (self.normalize_batches, 0),
+            "spectrum_every": (self.spectrum_every, 0),
+            "spectrum_products": (self.spectrum_products, 1),
+        }
+        for name, (count, least) in counts.items():
+            if count < least:
+                raise ValueError(f"{name} is {count}, but must be at least {least}")

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from pcpo.core.vectors import ratio
 from pcpo.rl.advantages import following, gae, powers, suffix_sums
 from pcpo.rl.critics import Critics, predict
 from pcpo.rl.networks import Network
@@ -70,6 +71,22 @@ def targets(signals: Signals) -> Float[Array, "k T E"]:
         return jax.vmap(suffix_sums, in_axes=(1, None), out_axes=1)(with_end, discount)
 
     return jax.vmap(of_one)(signals.gains, signals.final_values, signals.discounts)
+
+
+def unexplained(signals: Signals, wanted: Float[Array, "k T E"]) -> Float[Array, " k"]:
+    r"""What part of the variance of the targets the critics leave: :math:`\mathrm{Var}(y - V) / \mathrm{Var}(y)`.
+
+    With the estimates that the advantages were made of, from before the critics saw the batch. 0 is perfect, 1 as good
+    as a constant, and more than 1 worse; of targets that do not vary there is nothing to explain, 0.
+    """
+    played = jnp.maximum(jnp.sum(signals.mask), 1).astype(wanted.dtype)
+
+    def variance(x: Float[Array, "k T E"]) -> Float[Array, " k"]:
+        x = jnp.where(signals.mask[None], x, 0.0)
+        mean = jnp.sum(x, axis=(1, 2), keepdims=True) / played
+        return jnp.sum(jnp.where(signals.mask[None], x - mean, 0.0) ** 2, axis=(1, 2)) / played
+
+    return ratio(variance(wanted - signals.values), variance(wanted))
 
 
 def _final_values(
