@@ -4,7 +4,7 @@ import functools
 import math
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,7 @@ class Step(NamedTuple):
     """A collision made SUMO take a vehicle off the road, which ends the episode."""
 
 
+@runtime_checkable
 class TrafficWorld(Protocol):
     """One environment. It holds the process's simulation from its first reset until it is closed."""
 
