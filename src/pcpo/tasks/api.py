@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
-import numpy.typing as npt
+import numpy as np
 from jaxtyping import Array, Float, Key
 
 from pcpo.rl.rollout import State, Transition
@@ -14,7 +14,7 @@ from pcpo.tasks.scene import Scene
 
 __all__ = ["DeviceTask", "HostTask", "HostWorlds", "Numbers", "Outcomes", "Task", "WorldError"]
 
-Numbers: TypeAlias = Array | npt.NDArray[Any]
+Numbers: TypeAlias = Array | np.ndarray
 """An array of jax or of numpy. What is written with operators and the array's own namespace serves both: the tasks
 that are compiled, and those that are simulated on the host."""
 
