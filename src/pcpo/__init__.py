@@ -4,8 +4,15 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pcpo import rules as rules
+    from pcpo.training.agents import CPO as CPO
+    from pcpo.training.agents import FPO as FPO
+    from pcpo.training.agents import PCPO as PCPO
+    from pcpo.training.agents import PDO as PDO
+    from pcpo.training.agents import TRPO as TRPO
+    from pcpo.training.config import Constraint as Constraint
 
 __version__ = "0.1.0"
+__all__ = ["CPO", "FPO", "PCPO", "PDO", "TRPO", "Constraint", "__version__", "rules"]
 
 
 def __getattr__(name: str) -> Any:
@@ -14,4 +21,17 @@ def __getattr__(name: str) -> Any:
         import pcpo.rules
 
         return pcpo.rules
+    if name == "Constraint":
+        from pcpo.training.config import Constraint
+
+        return Constraint
+    if name in __all__ and not name.startswith("_"):
+        from pcpo.training import agents
+
+        return getattr(agents, name)
     raise AttributeError(f"module 'pcpo' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """What there is to find, also what has not been imported yet."""
+    return sorted({*globals(), *__all__})

@@ -96,11 +96,7 @@ def load(directory: Path, update: int, like: Any) -> Checkpoint:
     """
     arrays, record = _paths(directory, update)
     meta = _read(record)
-    if meta.get("format") != FORMAT:
-        raise CheckpointError(
-            f"{record} has format {meta.get('format')!r}, written by pcpo {meta.get('pcpo', 'unknown')}; this is pcpo "
-            f"{__version__}, which reads format {FORMAT}: install the version that wrote it"
-        )
+    _check_format(meta, str(record))
     if meta.pop("seal", None) != _seal(meta) or meta.get("update") != update:
         raise CheckpointError(f"{record} has been changed since it was written; restore it from a copy")
     try:
@@ -112,27 +108,54 @@ def load(directory: Path, update: int, like: Any) -> Checkpoint:
     return Checkpoint(update, from_bytes(content, like, str(arrays)), meta)
 
 
-def to_bytes(tree: Any, about: Mapping[str, Any] | None = None) -> bytes:
-    """The arrays of a tree as a safetensors file, with values for JSON in its header if there are any."""
-    leaves = jax.tree_util.tree_leaves_with_path(jax.device_get(tree))
-    header = None if about is None else {_ABOUT: json.dumps(about, allow_nan=False)}
-    return safetensors.numpy.save({_name(path): np.array(leaf, order="C") for path, leaf in leaves}, header)
+def to_bytes(tree: Any) -> bytes:
+    """The arrays of a tree as a safetensors file."""
+    return safetensors.numpy.save(_arrays(tree))
+
+
+def to_sealed_bytes(tree: Any, meta: Mapping[str, Any]) -> bytes:
+    """The same with values for JSON in its header, and hashes of both."""
+    whole = {"format": FORMAT, "pcpo": __version__, **meta, "sha256": _sha256(to_bytes(tree))}
+    header = json.dumps({**whole, "seal": _seal(whole)}, allow_nan=False)
+    return safetensors.numpy.save(_arrays(tree), {_ABOUT: header})
 
 
 def about(content: bytes, where: str) -> dict[str, Any]:
-    """What `to_bytes` put into the header of a safetensors file.
+    """The values for JSON in what `to_sealed_bytes` gave.
 
     Raises:
-        CheckpointError: If there is nothing. The message begins with ``where``.
+        CheckpointError: If there are none, or they have been changed. The message begins with ``where``.
     """
     try:
         length = int.from_bytes(content[:8], "little")
         found = json.loads(json.loads(content[8 : 8 + length])["__metadata__"][_ABOUT])
-    except (ValueError, KeyError, TypeError):
-        found = None
-    if not isinstance(found, dict):
+        seal = found.pop("seal")
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        found, seal = None, None
+    if found is None:
         raise CheckpointError(f"{where} is damaged, or was not written by pcpo; give a file that save() has made")
+    _check_format(found, where)
+    if seal != _seal(found):
+        raise CheckpointError(f"{where} has been changed since it was written; restore it from a copy")
     return found
+
+
+def from_sealed_bytes(content: bytes, like: Any, where: str) -> Checkpoint:
+    """What `to_sealed_bytes` was given.
+
+    Raises:
+        CheckpointError: As `about` and `from_bytes`.
+    """
+    meta = about(content, where)
+    tree = from_bytes(content, like, where)
+    if meta.get("sha256") != _sha256(to_bytes(tree)):
+        raise CheckpointError(f"{where} has been changed since it was written; restore it from a copy")
+    return Checkpoint(meta["update"], tree, meta)
+
+
+def _arrays(tree: Any) -> dict[str, np.ndarray]:
+    leaves = jax.tree_util.tree_leaves_with_path(jax.device_get(tree))
+    return {_name(path): np.array(leaf, order="C") for path, leaf in leaves}
 
 
 def from_bytes(content: bytes, like: Any, where: str) -> Any:
@@ -161,6 +184,14 @@ def from_bytes(content: bytes, like: Any, where: str) -> Any:
                 f"{list(leaf.shape)}; it belongs to a run with another configuration"
             )
     return jax.tree.unflatten(structure, [arrays[name] for name in wanted])
+
+
+def _check_format(meta: Mapping[str, Any], where: str) -> None:
+    if meta.get("format") != FORMAT:
+        raise CheckpointError(
+            f"{where} has format {meta.get('format')!r}, written by pcpo {meta.get('pcpo', 'unknown')}; this is pcpo "
+            f"{__version__}, which reads format {FORMAT}: install the version that wrote it"
+        )
 
 
 def _read(record: Path) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Tasks written in JAX: rollout and update are one compiled program, on the CPU and on a GPU alike."""
 
 import contextlib
+import dataclasses
 import functools
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
@@ -46,12 +47,12 @@ class DeviceProgram:
     def init(self, hyper: Hyper) -> TrainState:
         """The state before the first update; every leaf but the iteration has a leading axis of seeds."""
         with self._arithmetic():
-            return self._init(self._seeds(), _typed(hyper))
+            return self._compiled.init(self._seeds(), _typed(hyper))
 
     def update(self, state: TrainState, hyper: Hyper) -> tuple[TrainState, Metrics]:
         """One update of every seed. The state that is passed is used up."""
         with self._arithmetic():
-            return self._update(state, self._seeds(), _typed(hyper))
+            return self._compiled.update(state, self._seeds(), _typed(hyper))
 
     def rollout(self, state: TrainState, iteration: int, episodes: int, deterministic: bool = False) -> Rollout:
         """Episodes of the policies in a state, none of them ever seen in training; a leading axis of seeds.
@@ -63,35 +64,12 @@ class DeviceProgram:
             deterministic: Whether each policy plays its likeliest action.
         """
         with self._arithmetic():
-            return self._rollout(state, self._seeds(), jnp.int32(iteration), episodes, deterministic)
+            return self._compiled.rollout(state, self._seeds(), jnp.int32(iteration), episodes, deterministic)
 
     @functools.cached_property
-    def _init(self) -> Callable[[Array, Hyper], TrainState]:
-        def one(seed: Array, hyper: Hyper) -> TrainState:
-            return self.learner.init(_key(seed, _INIT), hyper)
-
-        return jax.jit(jax.vmap(one, in_axes=(0, None), out_axes=ALL_SEEDS))
-
-    @functools.cached_property
-    def _update(self) -> Callable[[TrainState, Array, Hyper], tuple[TrainState, Metrics]]:
-        def one(state: TrainState, seed: Array, hyper: Hyper) -> tuple[TrainState, Metrics]:
-            play_key = jax.random.fold_in(_key(seed, _PLAY), state.iteration)
-            update_key = jax.random.fold_in(_key(seed, _UPDATE), state.iteration)
-            rollout = play_policy(self, state.params, state.normalizer, play_key, self.episodes)
-            return self.learner.update(state, rollout, hyper, update_key)
-
-        return jax.jit(_over_seeds(one, len(self.seeds)), donate_argnums=0)
-
-    @functools.cached_property
-    def _rollout(self) -> Callable[..., Rollout]:
-        def all_seeds(state: TrainState, seeds: Array, iteration: Array, episodes: int, deterministic: bool) -> Rollout:
-            def one(state: TrainState, seed: Array) -> Rollout:
-                key = jax.random.fold_in(_key(seed, _EVALUATE), iteration)
-                return play_policy(self, state.params, state.normalizer, key, episodes, deterministic)
-
-            return jax.vmap(one, in_axes=(ALL_SEEDS, 0))(state, seeds)
-
-        return jax.jit(all_seeds, static_argnums=(3, 4))
+    def _compiled(self) -> "_Compiled":
+        like = dataclasses.replace(self, seeds=tuple(range(len(self.seeds))))
+        return _compiled(like) if _is_hashable(like) else _Compiled(like)
 
     def _seeds(self) -> Array:
         return jnp.asarray(self.seeds, jnp.uint32)
@@ -101,6 +79,58 @@ class DeviceProgram:
         """The run's own precision, whatever the process is set to. A GPU would otherwise round factors to 10 bits."""
         with jax.enable_x64(self.precision == "float64"), jax.default_matmul_precision("highest"):
             yield
+
+
+@dataclass(frozen=True)
+class _Compiled:
+    """The functions of a program, each compiled when it is first needed; seeds are among their arguments."""
+
+    program: DeviceProgram
+
+    @functools.cached_property
+    def init(self) -> Callable[[Array, Hyper], TrainState]:
+        def one(seed: Array, hyper: Hyper) -> TrainState:
+            return self.program.learner.init(_key(seed, _INIT), hyper)
+
+        return jax.jit(jax.vmap(one, in_axes=(0, None), out_axes=ALL_SEEDS))
+
+    @functools.cached_property
+    def update(self) -> Callable[[TrainState, Array, Hyper], tuple[TrainState, Metrics]]:
+        program = self.program
+
+        def one(state: TrainState, seed: Array, hyper: Hyper) -> tuple[TrainState, Metrics]:
+            play_key = jax.random.fold_in(_key(seed, _PLAY), state.iteration)
+            update_key = jax.random.fold_in(_key(seed, _UPDATE), state.iteration)
+            rollout = play_policy(program, state.params, state.normalizer, play_key, program.episodes)
+            return program.learner.update(state, rollout, hyper, update_key)
+
+        return jax.jit(_over_seeds(one, len(program.seeds)), donate_argnums=0)
+
+    @functools.cached_property
+    def rollout(self) -> Callable[..., Rollout]:
+        program = self.program
+
+        def all_seeds(state: TrainState, seeds: Array, iteration: Array, episodes: int, deterministic: bool) -> Rollout:
+            def one(state: TrainState, seed: Array) -> Rollout:
+                key = jax.random.fold_in(_key(seed, _EVALUATE), iteration)
+                return play_policy(program, state.params, state.normalizer, key, episodes, deterministic)
+
+            return jax.vmap(one, in_axes=(ALL_SEEDS, 0))(state, seeds)
+
+        return jax.jit(all_seeds, static_argnums=(3, 4))
+
+
+_compiled = functools.lru_cache(maxsize=8)(_Compiled)
+"""Programs that differ in their seeds alone, or not at all, are compiled once in a process."""
+
+
+def _is_hashable(value: Any) -> bool:
+    """Whether something can be looked up; what users bring, a function that holds arrays say, may not be."""
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
 
 
 # What the randomness of a seed is for; each use has a stream of its own.
@@ -132,11 +162,20 @@ def device_program(
     """
     if precision not in ("float32", "float64"):
         raise ValueError(f"precision is {precision!r}; pass 'float32' or 'float64'")
-    policy = policy or policy_for(task.observation_size, task.action_space, hidden)
-    critic = critic or mlp([task.observation_size, *hidden, 1])
-    learner = make_learner(policy, critic, task.observation_size, options)
+    made = (task, options, hidden, policy, critic)
+    policy, critic, learner = _parts(*made) if _is_hashable(made) else _parts.__wrapped__(*made)
     episodes = -(-batch_size // task.horizon)
     return DeviceProgram(task, policy, critic, learner, options, episodes, seeds, precision)
+
+
+@functools.lru_cache(maxsize=8)
+def _parts(
+    task: DeviceTask, options: Options, hidden: tuple[int, ...], policy: Policy | None, critic: Network | None
+) -> tuple[Policy, Network, Learner]:
+    """Policy, critic and learner; the same ones for the same choices, so that they are compiled once."""
+    policy = policy or policy_for(task.observation_size, task.action_space, hidden)
+    critic = critic or mlp([task.observation_size, *hidden, 1])
+    return policy, critic, make_learner(policy, critic, task.observation_size, options)
 
 
 def of_one(state: Any, policy: int) -> Any:

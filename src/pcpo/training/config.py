@@ -7,23 +7,28 @@ import dataclasses
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, no_type_check
 
 from pcpo import __version__
 from pcpo.training.settings import setting, settings_of
 
 if TYPE_CHECKING:
     from pcpo.rl.options import Hyper, Options
+    from pcpo.tasks.registry import Preset
 
 ALGORITHMS = ("pcpo-kl", "pcpo-l2", "pcpo-adaptive", "cpo", "pdo", "fpo", "trpo")
 """As in `pcpo.rl.options`, which cannot be imported here without jax; a test compares them."""
 
 LARGEST_SEED = 2**31 - 1
 
+OWN = ("task", "networks")
+"""What can be an object of the user's."""
+
 PRESET = ("gamma", "gae_lambda", "batch_size", "hidden", "delta", "bootstrap", "max_kl", "critic_steps")
 """The settings that the paper has values of its own for; its tasks are trained with those."""
 
 
+@no_type_check  # it does so itself, with words for users
 @dataclass(frozen=True)
 class Constraint:
     """One cost and how much of it is allowed.
@@ -60,6 +65,7 @@ CostLimit: TypeAlias = float | int | Mapping[str, float] | Constraint | Sequence
 """A limit for the only cost, limits by name, or constraints."""
 
 
+@no_type_check  # it does so itself, with words for users
 @dataclass(frozen=True)
 class Config:
     """Everything that decides what a run computes; two equal ones compute the same.
@@ -74,6 +80,9 @@ class Config:
     """Options of the task's factory."""
     constraints: tuple[Constraint, ...] = ()
     """One for each cost of the task, in its order."""
+    own: tuple[str, ...] = ()
+    """What was given as an object, in Python, and cannot be made again from this: ``"task"``, ``"networks"``. Whoever
+    goes on with it has to give it again."""
     algorithm: str = setting(
         "pcpo-kl", str, "The update rule.", choices=ALGORITHMS, advice="try pcpo-kl"
     )  # fmt: skip
@@ -174,6 +183,9 @@ class Config:
             raise ValueError(f"constraints are {self.constraints!r}; give Constraints, as Constraint('cost', 5.0)")
         object.__setattr__(self, "task_options", dict(self.task_options))
         object.__setattr__(self, "constraints", tuple(self.constraints))
+        if isinstance(self.own, str) or not set(self.own) <= set(OWN):
+            raise ValueError(f"own is {self.own!r}; only {' and '.join(OWN)} can be of one's own")
+        object.__setattr__(self, "own", tuple(sorted(set(self.own))))
         self._check_together()
 
     def _check_together(self) -> None:
@@ -274,7 +286,7 @@ class Config:
     def to_json(self) -> dict[str, Any]:
         """Plain values, complete. An infinite ``max_kl`` is None, since JSON has no infinity."""
         plain = dataclasses.asdict(self)
-        plain["hidden"] = list(self.hidden)
+        plain["hidden"], plain["own"] = list(self.hidden), list(self.own)
         plain["constraints"] = [dataclasses.asdict(constraint) for constraint in self.constraints]
         plain["max_kl"] = None if math.isinf(self.max_kl) else self.max_kl
         return plain
@@ -314,6 +326,7 @@ def config_for(
     *,
     cost_names: Sequence[str] | None = None,
     task_options: Mapping[str, Any] | None = None,
+    own: Sequence[str] = (),
     **settings: Any,
 ) -> Config:
     """The settings for a task: those the paper trains it with where it does, with yours in their place.
@@ -323,6 +336,7 @@ def config_for(
         cost_limit: A limit for the only cost, limits by name, or constraints; the preset's where not given.
         cost_names: The costs of a task object of your own, which has no preset.
         task_options: Options of the task, such as ``{"action_mode": "raw"}``.
+        own: What is given as an object, see `Config.own`.
         **settings: Fields of `Config`.
 
     Raises:
@@ -339,24 +353,28 @@ def config_for(
         raise ValueError(f"there is no setting {unknown[0]!r}; there are: {', '.join(settings_of(Config))}")
     options = dict(task_options or {})
     if cost_names is None:
-        preset, defaults = _preset(task, options)
+        from pcpo.training.named import named
+
+        found = named(task, options)
+        names, preset = found.task.cost_names, found.preset
     else:
-        preset, defaults = {name: Constraint(name, 0.0) for name in cost_names}, {}
-        _check_every_limit(task, cost_limit, cost_names)
+        names, preset = tuple(cost_names), None
+    if preset is None:
+        _check_every_limit(task, cost_limit, names)
+        usual, defaults = {name: Constraint(name, 0.0) for name in names}, dict[str, Any]()
+    else:
+        usual, defaults = _of_the_paper(preset, names)
     if settings.get("algorithm") == "fpo":
         defaults["multiplier"] = 1.0
-    constraints = _constraints(task, cost_limit, preset)
-    return Config(task, options, constraints, **{**defaults, **settings})
+    constraints = _constraints(task, cost_limit, usual)
+    return Config(task, options, constraints, tuple(own), **{**defaults, **settings})
 
 
-def _preset(task: str, options: Mapping[str, Any]) -> tuple[dict[str, Constraint], dict[str, Any]]:
+def _of_the_paper(preset: "Preset", names: Sequence[str]) -> tuple[dict[str, Constraint], dict[str, Any]]:
     """The constraints and the settings that the paper trains a task with."""
-    from pcpo.tasks import registry
-
-    preset = registry.preset(task)
     constraints = {
         name: Constraint(name, preset.limits[name], discount=preset.cost_discount, gae_lambda=preset.cost_gae_lambda)
-        for name in registry.make(task, **options).cost_names
+        for name in names
     }
     return constraints, {
         "gamma": preset.gamma,

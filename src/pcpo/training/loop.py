@@ -10,10 +10,10 @@ import os
 import signal
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import jax
 
@@ -40,6 +40,7 @@ Callback: TypeAlias = Callable[[Row], bool | None]
 """Sees every row, in order. Returning False stops the training after that update; None and True go on."""
 
 
+@runtime_checkable
 class Program(Protocol):
     """What is trained: `pcpo.training.collect_device.DeviceProgram`, or something that behaves like it."""
 
@@ -70,6 +71,17 @@ class Session:
     """Updates made, or handed to the device."""
     maker: RowMaker
     watch: Watch
+    recorded: int = field(init=False)
+    """Updates whose rows are made, and written where there is somewhere to write."""
+
+    def __post_init__(self) -> None:
+        """A session begins with all that came before on record."""
+        self.recorded = self.update
+
+    @property
+    def whole(self) -> bool:
+        """Whether state and rows are of the same update, so that a checkpoint may be made."""
+        return self.recorded == self.update
 
     @classmethod
     def begin(cls, program: Program, record: Record) -> "Session":
@@ -169,6 +181,7 @@ class Listener:
         """Takes the rows of a look."""
         if self.writer is not None:
             self.writer.append(rows)
+        self.session.recorded = rows[-1]["update"] + 1
         warnings = self.session.watch.see(rows)
         self.display.show(rows)
         for warning in warnings:
@@ -187,8 +200,8 @@ class Listener:
         return self.writer is not None and time.monotonic() - self._saved_at >= self.checkpoint_every
 
     def save(self) -> None:
-        """Writes a checkpoint, unless there is one of this update. All rows must have been heard."""
-        if self.writer is not None and self._saved != self.session.update:
+        """Writes a checkpoint, unless there is one of this update, or rows of updates before it are still missing."""
+        if self.writer is not None and self.session.whole and self._saved != self.session.update:
             self.writer.save(self.session.update, self.session.state, self.session.meta())
             self._saved = self.session.update
             self._saved_at = time.monotonic()

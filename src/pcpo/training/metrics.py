@@ -6,7 +6,7 @@ cost stand under its name. A number that is not finite is null, and ``nonfinite`
 
 import math
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -110,13 +110,13 @@ class RowMaker:
     ) -> Row:
         strange: list[str] = []
 
-        def number(name: str, value: Any) -> float | None:
+        def number(name: str, value: Any) -> float | int | None:
             if np.isfinite(value):
                 return plain(value)
             strange.append(name)
             return None
 
-        def per_cost(name: str, values: Sequence[Any]) -> dict[str, float | None]:
+        def per_cost(name: str, values: Iterable[Any]) -> dict[str, float | int | None]:
             return {cost: number(f"{name}.{cost}", x) for cost, x in zip(self.names, values, strict=True)}
 
         def listed(name: str, values: Any) -> Any:

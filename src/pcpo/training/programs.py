@@ -7,10 +7,11 @@ import jax
 from pcpo.rl.distributions import distribution_for
 from pcpo.rl.networks import Network
 from pcpo.rl.policy import Policy
-from pcpo.tasks import registry
-from pcpo.tasks.api import DeviceTask
+from pcpo.tasks.api import DeviceTask, HostTask, Task
 from pcpo.training.collect_device import DeviceProgram, device_program
 from pcpo.training.config import Config
+from pcpo.training.files import RunError
+from pcpo.training.named import named
 
 
 class Networks(NamedTuple):
@@ -27,18 +28,26 @@ def program_for(config: Config, task: DeviceTask | None = None, networks: Networ
 
     Args:
         config: The settings.
-        task: The task itself, where it is not one that `pcpo.tasks.registry` knows.
+        task: The task itself, where it is not one that `pcpo.training.named` knows.
         networks: Those of the policy and of the critics, where they are not the usual ones.
 
     Raises:
-        ValueError: If the task is unknown, or its costs are not those that the configuration limits.
+        RunError: If the task is unknown, its costs are not those that the configuration limits, or something is not
+            given that the configuration says is the user's own.
     """
-    world = registry.make(config.task, **config.task_options) if task is None else task
+    world = task_for(config) if task is None else task
+    if networks is None and "networks" in config.own:
+        raise RunError(
+            f"this agent for {config.task} was trained with networks of its own, which no file holds; give them again, "
+            "in Python, with load(..., networks=...)"
+        )
     if world.cost_names != config.cost_names:
-        raise ValueError(
+        raise RunError(
             f"{config.task} has the costs {', '.join(world.cost_names) or 'none'}, but limits are given for "
             f"{', '.join(config.cost_names) or 'none'}; give one limit for each cost, in that order"
         )
+    if isinstance(world, HostTask):
+        raise RunError(f"{config.task} runs on the host, which only collects so far; try a point task")
     policy, critic = networks or Networks()
     return device_program(
         world,
@@ -50,6 +59,22 @@ def program_for(config: Config, task: DeviceTask | None = None, networks: Networ
         policy=None if policy is None else Policy(policy, distribution_for(world.action_space)),
         critic=critic,
     )
+
+
+def task_for(config: Config) -> Task:
+    """The task that a configuration names.
+
+    Raises:
+        RunError: If it names none that can be made from its name alone.
+    """
+    if "task" in config.own:
+        raise RunError(
+            f"{config.task} is a task of your own, which no file holds; give it again, in Python: load(..., env=...)"
+        )
+    try:
+        return named(config.task, config.task_options).task
+    except ValueError as error:
+        raise RunError(str(error)) from None
 
 
 def shape_of_state(program: DeviceProgram, config: Config) -> Any:

@@ -4,7 +4,7 @@ import sys
 import time
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Any, Protocol, TextIO
+from typing import Any, Protocol, TextIO, runtime_checkable
 
 from pcpo.training.config import Config
 
@@ -12,6 +12,7 @@ SECONDS_BETWEEN_LINES = 10.0
 """At most one line in this time where there is no terminal."""
 
 
+@runtime_checkable
 class Display(Protocol):
     """Shows how a run goes on. A context: it begins with the first line and leaves the terminal in order."""
 
