@@ -70,7 +70,7 @@ def play_on_host(task: HostTask, act: Callable[[Float[np.ndarray, " o"], int], A
         act: ``(observation, t) -> action``.
         seed: Decides the episode.
     """
-    which, worlds = np.zeros(1, np.int64), task.worlds(1)
+    which, worlds = np.zeros(1, np.int64), (task.visible or task.worlds)(1)
     episode = HostEpisode([], [], [])
     try:
         observation = worlds.reset(which, np.array([seed]))[0]

@@ -73,11 +73,12 @@ class HostTask:
     """Steps after which an episode is cut off, which is the collector's work."""
     cost_names: tuple[str, ...]
     """One name for each column of ``Outcomes.costs``."""
-    worlds: Callable[[int], HostWorlds]
-    """``worlds(n)`` makes n environments."""
+    worlds: Callable[..., HostWorlds]
+    """``worlds(n)`` makes n environments; ``worlds(n, threads)`` where the task is stepped ``in_process``."""
     in_process: bool = False
-    """True where one object steps all environments at once with threads of its own (the engine releases Python's lock);
-    otherwise they are spread over processes, in each of which ``worlds`` is called."""
+    """True where one object steps all environments at once with threads of its own (the engine releases Python's lock),
+    as many as it is told, or one for each core where that is None. Otherwise environments are spread over processes, in
+    each of which ``worlds`` is called."""
     environments: int = 16
     """How many are stepped in lock step unless the user says otherwise: the block on which the policy is evaluated, and
     so a part of the arithmetic. The number of processes or threads is none."""
@@ -93,5 +94,7 @@ class HostTask:
     """From an action as sampled to what the environment takes; None where clipping to the bounds is all."""
     paint: Painter | None = None
     """Draws what the worlds' `VisibleWorlds.scene` says. Without it, everything works but pictures."""
+    visible: Callable[[int], HostWorlds] | None = None
+    """Makes environments whose scenes can be seen, where those that ``worlds`` makes draw nothing, for speed."""
     film_every: int = 1
     """A film shows every so-manieth state, and always the last."""

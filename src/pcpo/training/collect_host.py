@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from jaxtyping import Array, Int
 
-from pcpo.rl.critics import Critics
+from pcpo.rl.estimators import AnyCritics
 from pcpo.rl.learner import Learner, Metrics, TrainState, make_learner
 from pcpo.rl.networks import Network, Params, mlp
 from pcpo.rl.normalize import Normalizer
@@ -25,7 +25,7 @@ from pcpo.rl.rollout import Rollout
 from pcpo.tasks.host import HostTask
 from pcpo.training.collect_device import ALL_SEEDS
 from pcpo.training.host.episodes import Plan, play
-from pcpo.training.host.fleet import Fleet, default_workers, fleet_for
+from pcpo.training.host.fleet import Fleet, Hands, fleet_for
 from pcpo.training.streams import EVALUATE, INIT, PLAY, UPDATE, arithmetic, episode_seeds, stream, typed
 
 FACTORS = (1, 2, 4, 8, 16)
@@ -39,7 +39,7 @@ class HostState(NamedTuple):
     """A `pcpo.rl.learner.TrainState` of several seeds, and how many episodes comes next."""
 
     params: Params
-    critics: Critics
+    critics: AnyCritics
     rule: Any
     normalizer: Normalizer
     iteration: Int[Array, ""]
@@ -65,8 +65,8 @@ class HostProgram:
     precision: str
     environments: int
     """How many play at once: the block on which the policy is evaluated."""
-    workers: int
-    """Processes; no part of the arithmetic."""
+    hands: Hands
+    """Who steps them; no part of the arithmetic."""
     told: list[str] = field(default_factory=list[str])
     """What went wrong and was mended, for whoever shows it and empties the list."""
     _fleet: Fleet | None = None
@@ -147,7 +147,7 @@ class HostProgram:
     def _with_fleet(self, work: Callable[[Fleet], Rollout]) -> Rollout:
         """Does something with the environments. After an error nobody knows what they are doing: they go."""
         if self._fleet is None:
-            self._fleet = fleet_for(self.task, self.environments, self.workers)
+            self._fleet = fleet_for(self.task, self.environments, self.hands)
         try:
             return work(self._fleet)
         except BaseException:  # also Ctrl-C
@@ -205,7 +205,7 @@ def host_program(
     policy: Policy | None = None,
     critic: Network | None = None,
     environments: int | None = None,
-    workers: int | None = None,
+    hands: Hands = Hands(),  # noqa: B008 (unchangeable)
 ) -> HostProgram:
     """The program that trains on a task.
 
@@ -219,8 +219,12 @@ def host_program(
         policy: A policy of your own.
         critic: A critic's network of your own, with one output.
         environments: How many play at once; the task's own number where not given.
-        workers: Processes that they are spread over; one for each core where not given. No part of the arithmetic.
+        hands: Who steps them: how many processes, or threads. No part of the arithmetic.
+
+    Raises:
+        ValueError: If the precision is none, or the task has no use for the hands.
     """
+    hands.check(task)
     if precision not in ("float32", "float64"):
         raise ValueError(f"precision is {precision!r}; pass 'float32' or 'float64'")
     policy = policy or policy_for(task.observation_size, task.action_space, hidden)
@@ -228,7 +232,7 @@ def host_program(
     learner = make_learner(policy, critic, task.observation_size, options)
     return HostProgram(
         task, policy, critic, learner, options, batch_size, seeds, precision,
-        environments or task.environments, workers or default_workers(),
+        environments or task.environments, hands,
     )  # fmt: skip
 
 

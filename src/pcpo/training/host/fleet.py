@@ -1,6 +1,7 @@
 """Who steps the environments of a task: this process, where the engine has threads of its own, or some others."""
 
 import contextlib
+import functools
 import json
 import os
 import pickle
@@ -17,7 +18,7 @@ import cloudpickle
 import numpy as np
 from jaxtyping import Int
 
-from pcpo.tasks.host import HostTask, WorldError
+from pcpo.tasks.host import HostTask, HostWorlds, WorldError
 from pcpo.training.host import child
 from pcpo.training.host.table import Command, Table, layout_for, private, reserve, shared
 
@@ -75,11 +76,10 @@ class InProcess:
 
     workers = 1
 
-    def __init__(self, task: HostTask, environments: int) -> None:
+    def __init__(self, task: HostTask, environments: int, threads: int | None = None) -> None:
         self.table = private(layout_for(task, environments))
-        self._task = task
-        self._environments = environments
-        self._worlds = task.worlds(environments)
+        self._make = functools.partial(task.worlds, environments, *([threads] if task.in_process else []))
+        self._worlds: HostWorlds = self._make()
 
     def run(self, command: Command, rows: Int[np.ndarray, " n"]) -> list[Failure]:
         """As `Fleet.run`."""
@@ -96,7 +96,7 @@ class InProcess:
         """As `Fleet.replace`."""
         del worker
         self.close()
-        self._worlds = self._task.worlds(self._environments)
+        self._worlds = self._make()
 
     def close(self) -> None:
         """As `Fleet.close`."""
@@ -169,18 +169,41 @@ class Processes:
         return Failure(number, text, answer.trace)
 
 
-def fleet_for(task: HostTask, environments: int, workers: int) -> Fleet:
+class Hands(NamedTuple):
+    """Who does the work. No part of the arithmetic."""
+
+    workers: int | None = None
+    """Processes of a task that is stepped in processes, 0 for none but this one; None for one per core."""
+    threads: int | None = None
+    """Of a task that is stepped by threads; None for one per core."""
+
+    def check(self, task: HostTask) -> None:
+        """Whether the task has use for what is given.
+
+        Raises:
+            ValueError: If it has not.
+        """
+        if task.in_process and self.workers is not None:
+            raise ValueError(f"workers is {self.workers}, but {task.name} is stepped by threads; give threads instead")
+        if not task.in_process and self.threads is not None:
+            raise ValueError(
+                f"threads is {self.threads}, but {task.name} is stepped by processes; give workers instead"
+            )
+
+
+def fleet_for(task: HostTask, environments: int, hands: Hands) -> Fleet:
     """Environments where the task wants them.
 
     Args:
         task: The task.
         environments: How many; fewer where the task limits what one process may hold.
-        workers: Over how many processes they are spread, where they are not in this one.
+        hands: Who steps them.
     """
-    processes = 1 if task.in_process else workers
+    here = task.in_process or hands.workers == 0
+    processes = 1 if here else hands.workers or default_workers()
     if task.per_process is not None:
         environments = min(environments, processes * task.per_process)
-    return InProcess(task, environments) if task.in_process else Processes(task, environments, processes)
+    return InProcess(task, environments, hands.threads) if here else Processes(task, environments, processes)
 
 
 def with_trace(error: WorldError, failure: Failure) -> WorldError:
