@@ -219,7 +219,7 @@ def test_costs_are_chosen_by_name():
         (lambda: from_gymnax(Counter(), horizon=0), "the horizon of gymnax:Counter is 0"),
         (lambda: from_gymnax(SimpleNamespace(step=1)), "is no environment of gymnax"),
         (lambda: from_gymnax(Wrapped(Counter())), "wraps an environment"),
-        (lambda: from_gymnax(changed(default_params=object())), "has no max_steps_in_episode"),
+        (lambda: from_gymnax(changed(default_params=object())), "has not got max_steps_in_episode"),
         (lambda: from_gymnax(changed(is_truncated=lambda self, state, params: True)), "an is_truncated of its own"),
         (lambda: from_gymnax(changed(action_space=lambda self, params: "any")), "only Box and Discrete"),
         (lambda: from_gymnax(changed(step_env=drops_a_part)), "has other parts after"),

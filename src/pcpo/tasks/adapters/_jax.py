@@ -5,10 +5,9 @@ was written for those.
 """
 
 import contextlib
-import importlib
 import math
-from collections.abc import Callable, Generator, Iterable, Mapping
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Callable, Generator, Mapping
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -16,11 +15,8 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from pcpo.rl.spaces import Box, Discrete
-
-CostFunction: TypeAlias = Callable[[Any, Any, Any, Any], Any]
-"""``cost(observation, action, next_observation, info)``, written in jax."""
-CostSpec: TypeAlias = str | CostFunction | Iterable[str] | Mapping[str, str | CostFunction] | None
-"""Where costs come from; see `costs_of`."""
+from pcpo.tasks.adapters import gymnasium_costs
+from pcpo.tasks.adapters.gymnasium_costs import CostSource, CostSpec
 
 FARTHEST = 1e30
 """A bound beyond this is none: some write the largest float32 for infinity."""
@@ -36,7 +32,7 @@ def their_rules() -> Generator[None]:
 class Costs(NamedTuple):
     """The costs of a step, by name."""
 
-    sources: dict[str, str | CostFunction]
+    sources: dict[str, CostSource]
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -65,28 +61,16 @@ class Costs(NamedTuple):
 
 
 def costs_of(cost: CostSpec) -> Costs:
-    """The costs that somebody asked for.
+    """The costs that somebody asked for, in the words that serve every kind of environment; functions are in jax.
 
     Args:
-        cost: The name of what a step reports, several names, a function of the step, or a mapping from names of ours
-            to either; ``()`` for none. ``package.module:function`` stands for that function. None is ``"cost"``.
+        cost: See `pcpo.tasks.adapters.gymnasium_costs.costs_of`.
 
     Example:
         >>> costs_of(["heat", "noise"]).names
         ('heat', 'noise')
-        >>> costs_of({"speed": lambda before, action, after, info: abs(after[2])}).names
-        ('speed',)
     """
-    if cost is None:
-        return Costs({"cost": "cost"})
-    if callable(cost):
-        return Costs({"cost": cost})
-    if isinstance(cost, str):
-        return Costs({"cost": _function_at(cost)} if ":" in cost else {cost: cost})
-    if isinstance(cost, Mapping):
-        return Costs({name: source if callable(source) or ":" not in source else _function_at(source)
-                      for name, source in cost.items()})  # fmt: skip
-    return Costs({name: name for name in cost})
+    return Costs(gymnasium_costs.costs_of(cost).sources)
 
 
 def single(value: Any, dtype: Any, what: str) -> Array:
@@ -122,6 +106,26 @@ def box(low: Any, high: Any, shape: tuple[int, ...]) -> Box:
 def an_action(space: Box | Discrete) -> Array:
     """Some action, to see what a step gives."""
     return jnp.zeros((), int) if isinstance(space, Discrete) else jnp.zeros(space.size, float)
+
+
+def horizon_of(name: str, given: int | None, own: int | None, called: str) -> int:
+    """Steps after which an episode is cut off.
+
+    Args:
+        name: The task's.
+        given: What the user says.
+        own: What the environment says.
+        called: What the environment would call it, with its article.
+
+    Raises:
+        ValueError: If neither says it, or it is no number of steps.
+    """
+    limit = own if given is None else given
+    if limit is None:
+        raise ValueError(f"{name} has not got {called}, so an episode might never end; give horizon=, such as 500")
+    if isinstance(limit, bool) or int(limit) != limit or limit < 1:
+        raise ValueError(f"the horizon of {name} is {limit!r}; give a whole number of steps, at least 1")
+    return int(limit)
 
 
 # States of fixed types. A loop on the device needs them: what comes out of a step must be what went in.
@@ -185,17 +189,6 @@ def _check_parts(task: str, after: Any, before: Any) -> None:
             f"{parts[1].get(name, 'of nothing')} and has {parts[0].get(name, 'none')}; let its reset make all parts "
             "that its step makes, in the same shapes"
         )
-
-
-def _function_at(path: str) -> CostFunction:
-    """What ``package.module:function`` names."""
-    module, _, name = path.partition(":")
-    try:
-        return getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise ValueError(
-            f"cost is {path!r}, but there is no such function ({error}); give package.module:name"
-        ) from None
 
 
 def _listed(info: Mapping[str, Any]) -> str:

@@ -65,7 +65,8 @@ def from_gymnax(
     _check_kind(env)
     params = env.default_params if params is None else params
     name = f"gymnax:{env.name}" if name is None else name
-    horizon = _horizon(name, params, horizon)
+    own = getattr(params, "max_steps_in_episode", None)
+    horizon = _jax.horizon_of(name, horizon, own, "max_steps_in_episode among its parameters")
     world = _Gymnax(name, env, _with_limit(params, horizon), _space(name, env.action_space(params)), costs_of(cost))
     size = world.checked_observation_size()
     return DeviceTask(
@@ -185,15 +186,6 @@ def _cuts_at_the_limit_only(env: Any) -> bool:
     """In the new API, whether ``is_truncated`` is the one that all have."""
     owner = next((kind for kind in type(env).__mro__ if "is_truncated" in vars(kind)), None)
     return owner is None or owner.__name__ == "Environment"
-
-
-def _horizon(name: str, params: Any, given: int | None) -> int:
-    limit = getattr(params, "max_steps_in_episode", None) if given is None else given
-    if limit is None:
-        raise ValueError(f"{name} has no max_steps_in_episode among its parameters; give horizon=, such as 500")
-    if isinstance(limit, bool) or int(limit) != limit or limit < 1:
-        raise ValueError(f"the horizon of {name} is {limit!r}; give a whole number of steps, at least 1")
-    return int(limit)
 
 
 def _has_limit(params: Any) -> bool:
