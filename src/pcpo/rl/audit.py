@@ -8,7 +8,6 @@ from pcpo.core.bounds import episodic_path_penalty, path_penalty
 from pcpo.core.spectrum import lanczos
 from pcpo.core.types import LocalModel, Status, StepInfo, Surrogates, Tree
 from pcpo.core.vectors import all_finite, as_vectors, ratio
-from pcpo.rl.critics import Critics
 from pcpo.rl.rollout import Rollout
 
 NONFINITE_NAMES = ("observation", "reward", "cost", "action", "gradient", "curvature", "critic", "surrogate")
@@ -16,7 +15,7 @@ NONFINITE_NAMES = ("observation", "reward", "cost", "action", "gradient", "curva
 
 
 def find_nonfinite(
-    rollout: Rollout, model: LocalModel, info: StepInfo, critics: Critics, values: Float[Array, "k T E"]
+    rollout: Rollout, model: LocalModel, info: StepInfo, critics: Tree, values: Float[Array, "k T E"]
 ) -> Bool[Array, " q"]:
     """Which of the quantities in `NONFINITE_NAMES` are not finite, each only where what it is made of still was.
 

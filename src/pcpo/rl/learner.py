@@ -9,10 +9,9 @@ from jaxtyping import Array, Float, Int, Key
 
 from pcpo import rules
 from pcpo.core.types import Status, StepInfo, Surrogates, UpdateRule
-from pcpo.rl import critics as critics_
-from pcpo.rl import normalize
+from pcpo.rl import estimators, normalize
 from pcpo.rl.audit import estimated_bounds, find_nonfinite, realised, spectrum
-from pcpo.rl.critics import Critics
+from pcpo.rl.estimators import AnyCritics
 from pcpo.rl.networks import Network, Params
 from pcpo.rl.normalize import Normalizer
 from pcpo.rl.options import Hyper, Options
@@ -30,7 +29,7 @@ class TrainState(NamedTuple):
     """All that one update hands to the next."""
 
     params: Params
-    critics: Critics
+    critics: AnyCritics
     rule: Any
     """State of the update rule."""
     normalizer: Normalizer
@@ -68,7 +67,7 @@ def make_learner(policy: Policy, critic: Network, observation_size: int, options
         m = hyper.limits.shape[0]
         return TrainState(
             params=policy.init(policy_key),
-            critics=critics_.initial(critic, critic_key, 1 + m, observation_size),
+            critics=estimators.initial(critic, critic_key, 1 + m, observation_size, options.critic),
             rule=rule_for(options, hyper).init(m),
             normalizer=normalize.empty(observation_size),
             iteration=jnp.zeros((), jnp.int32),
@@ -91,7 +90,7 @@ def make_learner(policy: Policy, critic: Network, observation_size: int, options
         step, rule_state, info = rule_for(options, hyper).update(model, state.rule)
         # What the next update needs to know of this batch.
         wanted = targets(signals)
-        fitted = critics_.fit(
+        fitted = estimators.fit(
             critic, state.critics, rollout.observations, wanted, rollout.mask, hyper.critic_radius, hyper.damping,
             critic_key, options.critic,
         )  # fmt: skip

@@ -6,6 +6,10 @@ from typing import NamedTuple
 from jaxtyping import Array, Float
 
 from pcpo.rl.critics import FitOptions
+from pcpo.rl.linear_features import LinearOptions
+
+SEVERAL = ("cyclic", "dykstra")
+"""How PCPO can project onto several constraints."""
 
 ALGORITHMS = ("pcpo-kl", "pcpo-l2", "pcpo-adaptive", "cpo", "pdo", "fpo", "trpo")
 """The update rules by the names they have on the command line."""
@@ -45,34 +49,45 @@ class Options:
     line_search: bool = True
     """Whether CPO backtracks."""
     cg_iterations: int = 10
+    """Steps of conjugate gradient for the policy, at most."""
     fisher_fraction: float = 0.2
     """Part of the batch on which H is measured: of the ``T * E`` steps that there could be, so that it is fixed. Where
     episodes end early it is more than that part of those that happened, and above all of them some count twice."""
-    critic: FitOptions = field(default_factory=FitOptions)
+    critic: FitOptions | LinearOptions = field(default_factory=FitOptions)
+    """Whether critics are networks or linear functions of features, and how they are fitted."""
     bootstrap: bool = False
-    """Whether an episode that was cut off is worth its critic's estimate at the end; never for an undiscounted cost."""
+    """Whether the reward of an episode that was cut off goes on with its critic's estimate of the last observation."""
     bootstrap_costs: bool = False
+    """The same for the costs, of which only those with a discount below 1 have a tail."""
     normalize_batches: int = 0
     """Batches whose observations enter the running statistics; 0 leaves observations as they are."""
     spectrum_every: int = 10
     """Updates between two measurements of the ends of H's spectrum; 0 for none."""
     spectrum_products: int = 20
+    """Products with H that such a measurement spends."""
 
     def __post_init__(self) -> None:
         """Checks the choices."""
         if self.algorithm not in ALGORITHMS:
             raise ValueError(f"algorithm is {self.algorithm!r}; pass one of {', '.join(ALGORITHMS)}")
-        for name, part in (("fisher_fraction", self.fisher_fraction), ("critic.fraction", self.critic.fraction)):
+        parts, counts = self._parts_and_counts()
+        for name, part in parts.items():
             if not 0.0 < part <= 1.0:
                 raise ValueError(f"{name} is {part}, but a part of the batch is above 0 and at most 1; try 0.2")
+        for name, (count, least) in counts.items():
+            if count < least:
+                raise ValueError(f"{name} is {count}, but must be at least {least}")
+
+    def _parts_and_counts(self) -> tuple[dict[str, float], dict[str, tuple[int, int]]]:
+        """Parts of a batch, and counts with the least that is allowed; those of the critics where they are networks."""
+        parts = {"fisher_fraction": self.fisher_fraction}
         counts = {
             "cg_iterations": (self.cg_iterations, 1),
-            "critic.steps": (self.critic.steps, 1),
-            "critic.cg_iterations": (self.critic.cg_iterations, 1),
             "normalize_batches": (self.normalize_batches, 0),
             "spectrum_every": (self.spectrum_every, 0),
             "spectrum_products": (self.spectrum_products, 1),
         }
-        for name, (count, least) in counts.items():
-            if count < least:
-                raise ValueError(f"{name} is {count}, but must be at least {least}")
+        if isinstance(self.critic, FitOptions):
+            parts["critic.fraction"] = self.critic.fraction
+            counts |= {"critic.steps": (self.critic.steps, 1), "critic.cg_iterations": (self.critic.cg_iterations, 1)}
+        return parts, counts

@@ -8,7 +8,7 @@ from jaxtyping import Array, Bool, Float
 
 from pcpo.core.vectors import ratio
 from pcpo.rl.advantages import following, gae, powers, suffix_sums
-from pcpo.rl.critics import Critics, predict
+from pcpo.rl.estimators import AnyCritics, predict
 from pcpo.rl.networks import Network
 from pcpo.rl.options import Hyper, Options
 from pcpo.rl.rollout import Rollout
@@ -31,11 +31,12 @@ class Signals(NamedTuple):
     mask: Bool[Array, "T E"]
 
 
-def signals_of(rollout: Rollout, network: Network, critics: Critics, hyper: Hyper, options: Options) -> Signals:
+def signals_of(rollout: Rollout, network: Network, critics: AnyCritics, hyper: Hyper, options: Options) -> Signals:
     """Reward and costs of a batch with the critics' opinion of it, from before they see it."""
     horizon, episodes = rollout.mask.shape
     flat = rollout.observations.reshape(horizon * episodes, -1)
-    values = predict(network, critics, flat).reshape(-1, horizon, episodes)
+    times = jnp.repeat(jnp.arange(horizon, dtype=jnp.int32), episodes)
+    values = predict(network, critics, flat, times).reshape(-1, horizon, episodes)
     weights = jax.vmap(lambda discount: powers(discount, horizon))(hyper.cost_discounts)
     return Signals(
         gains=jnp.concatenate([rollout.rewards[None], jnp.moveaxis(rollout.costs, -1, 0)]),
@@ -90,7 +91,7 @@ def unexplained(signals: Signals, wanted: Float[Array, "k T E"]) -> Float[Array,
 
 
 def _final_values(
-    rollout: Rollout, network: Network, critics: Critics, hyper: Hyper, options: Options, dtype: jnp.dtype
+    rollout: Rollout, network: Network, critics: AnyCritics, hyper: Hyper, options: Options, dtype: jnp.dtype
 ) -> Float[Array, "k E"]:
     """Estimates for the last observations. A cost without a discount is never bootstrapped: its sum has no tail."""
     shape = (1 + hyper.limits.shape[0], rollout.truncated.shape[0])
@@ -99,5 +100,5 @@ def _final_values(
     wanted = jnp.concatenate(
         [jnp.full((1,), options.bootstrap), (hyper.cost_discounts < 1.0) & options.bootstrap_costs]
     )
-    values = predict(network, critics, rollout.final_observations)
+    values = predict(network, critics, rollout.final_observations, jnp.sum(rollout.mask, axis=0, dtype=jnp.int32))
     return jnp.where(wanted[:, None] & rollout.truncated[None, :], values, 0.0)
