@@ -1,4 +1,7 @@
-"""Draws the pictures on the pages of the tasks: `python docs/figures/tasks.py`. The policies are written by hand."""
+"""Draws the pictures on the pages of the tasks: `python docs/figures/tasks.py`.
+
+The point's policies are written by hand; the ants move at random, as before the first update.
+"""
 
 import math
 from pathlib import Path
@@ -7,8 +10,9 @@ import jax
 import numpy as np
 from PIL import Image
 
+from pcpo.tasks.api import DeviceTask, HostTask
 from pcpo.tasks.draw import frame
-from pcpo.tasks.episode import Episode, play_one
+from pcpo.tasks.episode import Episode, play_on_host, play_one
 from pcpo.tasks.registry import make
 
 
@@ -48,12 +52,27 @@ def seek_apples(observation, t):
     return (1.0 if abs(goal) < 0.5 else 0.3), goal
 
 
-def save(name: str, steps: int | None, policy, seed: int) -> None:
+def save(name, steps, policy, seed):
+    """A picture of a point robot."""
     task = make(name)
+    assert isinstance(task, DeviceTask)
     episode = play_one(task, policy, jax.random.key(seed))
     n = steps or len(episode.rewards)
-    part = Episode(episode.states[: n + 1], episode.rewards[:n], episode.costs[:n])
-    image = Image.fromarray(frame(task, *part)).quantize(128, dither=Image.Dither.NONE)
+    write(name, frame(task, *Episode(episode.states[: n + 1], episode.rewards[:n], episode.costs[:n])))
+
+
+def save_ant(name, steps, seed):
+    """A picture of an ant; by MuJoCo's renderer if there is OpenGL, so draw it where there is."""
+    task, noise = make(name), np.random.default_rng(seed)
+    assert isinstance(task, HostTask)
+    assert task.paint is not None
+    scenes, rewards, costs = play_on_host(task, lambda observation, t: noise.normal(size=8), seed)
+    write(name, task.paint(task, scenes[: steps + 1], rewards[:steps], costs[:steps]), colours=256)
+
+
+def write(name, picture, colours=128):
+    way = Image.Quantize.MEDIANCUT if colours < 256 else Image.Quantize.MAXCOVERAGE
+    image = Image.fromarray(picture).quantize(colours, way, dither=Image.Dither.NONE)
     image.save(Path(__file__).parent / f"task-{name}.png", optimize=True)
 
 
@@ -61,3 +80,5 @@ if __name__ == "__main__":
     save("point-circle", 44, run_circles, seed=0)
     save("point-square", None, stay_inside, seed=0)
     save("point-gather", 10, seek_apples, seed=13)
+    save_ant("ant-circle", 380, seed=28)
+    save_ant("ant-gather", 400, seed=18)

@@ -24,8 +24,14 @@ def test_a_page_has_the_numbers_of_its_task(name):
         assert f"at most {limit:g}" in text
     options = next(line for line in text.splitlines() if line.startswith("| options"))
     for option, default in options_of(name).items():
-        shown = f'"{default}"' if isinstance(default, str) else f"{default:g}"
-        assert f"`{option}` ({shown})" in options
+        assert f"`{option}` ({shown(default)})" in options
+
+
+def shown(default):
+    """As a user writes it."""
+    if isinstance(default, bool):
+        return "yes" if default else "no"
+    return f'"{default}"' if isinstance(default, str) else f"{default:g}"
 
 
 @pytest.mark.parametrize("name", names())

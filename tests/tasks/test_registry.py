@@ -1,18 +1,26 @@
 """Names, options and the paper's table; wrong ones are answered with what would be right."""
 
+from typing import get_args
+
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
 from pcpo.rl.rollout import World
 from pcpo.tasks import registry
+from pcpo.tasks.api import DeviceTask, HostTask
 from pcpo.tasks.point import UNBOUNDED
 from pcpo.tasks.registry import describe, make, names, options_of, preset
 
+ON_DEVICE = [name for name in names() if isinstance(make(name), DeviceTask)]
+ON_HOST = [name for name in names() if name not in ON_DEVICE]
 
-@pytest.mark.parametrize("name", names())
+
+@pytest.mark.parametrize("name", ON_DEVICE)
 def test_a_task_is_what_it_says(name):
     task = make(name)
+    assert isinstance(task, DeviceTask)
     assert task.name == name
     assert isinstance(task, World)
     state = task.reset(jax.random.key(0))
@@ -25,17 +33,59 @@ def test_a_task_is_what_it_says(name):
     assert tuple(preset(name).limits) == task.cost_names
 
 
-def test_the_papers_sizes():
-    sizes = {name: (make(name).observation_size, make(name).action_space.size, make(name).horizon) for name in names()}
-    assert sizes == {"point-circle": (9, 2, 50), "point-gather": (29, 2, 15), "point-square": (9, 2, 50)}
+@pytest.mark.parametrize("name", ON_HOST)
+def test_a_task_on_the_host_is_what_it_says(name):
+    task = make(name)
+    assert isinstance(task, HostTask)
+    assert task.name == name
+    assert tuple(preset(name).limits) == task.cost_names
+    worlds, which = task.worlds(1), np.zeros(1, np.int64)
+    try:
+        assert worlds.reset(which, which).shape == (1, task.observation_size)
+        observations, rewards, costs, terminated, truncated = worlds.step(which, np.zeros((1, task.action_space.size)))
+    finally:
+        worlds.close()
+    assert observations.shape == (1, task.observation_size)
+    assert rewards.shape == terminated.shape == truncated.shape == (1,)
+    assert costs.shape == (1, len(task.cost_names))
+    assert terminated.dtype == truncated.dtype == bool
 
 
-def test_the_papers_table():
-    for name, limits in [("point-circle", {"cost": 5.0}), ("point-gather", {"cost": 0.1})]:
-        table = preset(name)
-        assert dict(table.limits) == limits
-        assert (table.gamma, table.gae_lambda, table.cost_discount, table.cost_gae_lambda) == (0.995, 0.95, 1.0, 1.0)
-        assert (table.batch_size, table.hidden, table.delta) == (50_000, (64, 32), 1e-4)
+SIZES = {
+    "point-circle": (9, 2, 50),
+    "point-gather": (29, 2, 15),
+    "point-square": (9, 2, 50),
+    "ant-circle": (32, 8, 500),
+    "ant-gather": (52, 8, 500),
+}
+
+
+def test_those_who_check_types_are_told_the_truth():
+    assert list(get_args(registry.OnDevice)) == ON_DEVICE
+    assert list(get_args(registry.OnHost)) == ON_HOST
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_the_papers_sizes(name):
+    task = make(name)
+    assert (task.observation_size, task.action_space.size, task.horizon) == SIZES[name]
+
+
+@pytest.mark.parametrize(
+    ("name", "limit", "cost_gae_lambda", "batch_size"),
+    [
+        ("point-circle", 5.0, 1.0, 50_000),
+        ("point-gather", 0.1, 1.0, 50_000),
+        ("ant-circle", 10.0, 0.5, 100_000),
+        ("ant-gather", 0.2, 0.5, 100_000),
+    ],
+)
+def test_the_papers_table(name, limit, cost_gae_lambda, batch_size):
+    table = preset(name)
+    assert dict(table.limits) == {"cost": limit}
+    assert (table.gamma, table.gae_lambda, table.cost_discount) == (0.995, 0.95, 1.0)
+    assert (table.cost_gae_lambda, table.batch_size) == (cost_gae_lambda, batch_size)
+    assert (table.hidden, table.delta) == ((64, 32), 1e-4)
 
 
 def test_a_preset_cannot_be_changed():
@@ -46,9 +96,11 @@ def test_a_preset_cannot_be_changed():
 def test_options_reach_the_task():
     assert make("point-circle", horizon=65).horizon == 65
     narrow = make("point-circle", x_limit=3)
+    assert isinstance(narrow, DeviceTask)
     assert narrow.scene is not None
     assert narrow.scene(narrow.reset(jax.random.key(0))).safe_x == 3.0
     assert make("point-gather", action_mode="raw").action_space == UNBOUNDED
+    assert make("ant-gather", true_yaw="yes") == make("ant-gather", true_yaw=True) != make("ant-gather")
     assert options_of("point-circle") == {"action_mode": "clip", "x_limit": 2.5, "radius": 15.0, "horizon": 50}
 
 
@@ -66,6 +118,9 @@ def test_options_reach_the_task():
         ("point-circle", {"horizon": True}, "horizon of point-circle is True"),
         ("point-circle", {"horizon": 0}, "horizon of point-circle is 0"),
         ("point-gather", {"action_mode": "clamp"}, "action_mode is 'clamp'; choose one of clip, raw"),
+        ("ant-gather", {"true_yaw": 2}, "true_yaw of ant-gather is 2; give yes or no"),
+        ("ant-gather", {"true_yaw": "perhaps"}, "true_yaw of ant-gather is 'perhaps'; give yes or no"),
+        ("ant-gather", {"apples": 9, "bombs": 27}, "9 apples and 27 bombs do not fit into the 35 cells"),
         ("point-gather", {"action_mode": 1}, "action_mode of point-gather is 1; give a word"),
     ],
 )

@@ -23,6 +23,10 @@ Picture = npt.NDArray[np.uint8]
 
 WIDTH, HEIGHT = 576, 640
 """In pixels. Multiples of 16, as video codecs want them."""
+_BORDER = 17
+SIDE = WIDTH - 2 * _BORDER
+"""Of what is shown below the captions."""
+_MARGIN = _BORDER / WIDTH
 _DPI = 100
 
 AGENT = "#0072b2"
@@ -89,13 +93,8 @@ def scenes_of(task: DeviceTask, states: Sequence[State]) -> list[Scene]:
 
 def paint(task: Task, scenes: Sequence[Scene], rewards: Sequence[float], costs: Sequence[Sequence[float]]) -> Picture:
     """What `frame` does, from scenes that are there already."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(WIDTH / _DPI, HEIGHT / _DPI), dpi=_DPI, facecolor="white")
-    canvas = FigureCanvasAgg(figure)
-    margin = 0.03
-    axes = figure.add_axes((margin, margin * WIDTH / HEIGHT, 1 - 2 * margin, (1 - 2 * margin) * WIDTH / HEIGHT))
+    figure = _empty_figure()
+    axes = figure.add_axes((_MARGIN, _MARGIN * WIDTH / HEIGHT, 1 - 2 * _MARGIN, (1 - 2 * _MARGIN) * WIDTH / HEIGHT))
     now = scenes[-1]
     view = _view(scenes)
     _floor(axes, now, view)
@@ -108,8 +107,30 @@ def paint(task: Task, scenes: Sequence[Scene], rewards: Sequence[float], costs: 
         _bomb(axes, place)
     _robot(axes, now, view)
     captions(figure, task, rewards, costs)
-    canvas.draw()
-    return np.ascontiguousarray(np.asarray(canvas.buffer_rgba())[..., :3])
+    return _pixels(figure)
+
+
+def framed(view: Picture, task: Task, rewards: Sequence[float], costs: Sequence[Sequence[float]]) -> Picture:
+    """A picture that somebody else has made, `SIDE` by `SIDE`, with the captions of ours above it."""
+    figure = _empty_figure()
+    captions(figure, task, rewards, costs)
+    picture = _pixels(figure)
+    picture[-SIDE - _BORDER : -_BORDER, _BORDER : SIDE + _BORDER] = view
+    return picture
+
+
+def _empty_figure() -> Any:
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(WIDTH / _DPI, HEIGHT / _DPI), dpi=_DPI, facecolor="white")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def _pixels(figure: Any) -> Picture:
+    figure.canvas.draw()
+    return np.ascontiguousarray(np.asarray(figure.canvas.buffer_rgba())[..., :3])
 
 
 def _view(scenes: Sequence[Scene]) -> float:
@@ -180,7 +201,8 @@ def _fans(axes: "Axes", scene: Scene, sensor: Sensor) -> None:
     """The field of view, and for each reading a ray as long as the distance that was read, apples beside bombs."""
     from matplotlib.patches import Wedge
 
-    right = math.degrees(scene.heading - sensor.span / 2)
+    middle = scene.heading if sensor.heading is None else sensor.heading
+    right = math.degrees(middle - sensor.span / 2)
     width = math.degrees(sensor.span) / len(sensor.apples)
     whole = (right, right + width * len(sensor.apples))
     if not math.isfinite(right):

@@ -7,10 +7,11 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal, TypeAlias, overload
 
 from pcpo.rl.spaces import Box
-from pcpo.tasks.api import DeviceTask
+from pcpo.tasks.ant import ant_circle, ant_gather
+from pcpo.tasks.api import DeviceTask, HostTask, Task
 from pcpo.tasks.circle import point_circle, point_square
 from pcpo.tasks.gather import point_gather
 
@@ -43,7 +44,7 @@ class Preset:
 
 @dataclass(frozen=True)
 class _Entry:
-    factory: Callable[..., DeviceTask]
+    factory: Callable[..., Task]
     preset: Preset
     summary: str
 
@@ -67,7 +68,24 @@ _TASKS: Mapping[str, _Entry] = {
         "Point-Circle with walls in both directions and a cost for each: a step that begins at abs(x) >= 2.5 costs 1 "
         "under the name cost_x, one that begins at abs(y) >= 5 costs 1 under the name cost_y. Ours, not the paper's.",
     ),
+    "ant-circle": _Entry(
+        ant_circle,
+        Preset({"cost": 10.0}, cost_gae_lambda=0.5, batch_size=100_000),
+        "A four-legged robot in MuJoCo earns reward for running counter-clockwise on a circle of radius 10 around the "
+        "origin. Each step that begins with its centre of mass outside of the band abs(x) < 3 costs 1. An episode ends "
+        "when it falls.",
+    ),
+    "ant-gather": _Entry(
+        ant_gather,
+        Preset({"cost": 0.2}, cost_gae_lambda=0.5, batch_size=100_000),
+        "A four-legged robot in MuJoCo earns 10 for each of 8 apples and loses 1 for each of 8 bombs that its centre "
+        "of mass comes within 1 of, in a room of 13 by 13, and loses 10 if it falls, which ends the episode; each step "
+        "that hits a bomb also costs 1. It sees distances in 10 sectors.",
+    ),
 }
+
+
+_ANSWERS = {"yes": True, "true": True, "no": False, "false": False}
 
 
 def names() -> tuple[str, ...]:
@@ -75,7 +93,19 @@ def names() -> tuple[str, ...]:
     return tuple(_TASKS)
 
 
-def make(name: str, **options: Any) -> DeviceTask:
+OnDevice: TypeAlias = Literal["point-circle", "point-gather", "point-square"]
+"""The names of tasks that are written in JAX, for those who check types."""
+OnHost: TypeAlias = Literal["ant-circle", "ant-gather"]
+"""The names of tasks that are simulated on the host."""
+
+
+@overload
+def make(name: OnDevice, **options: Any) -> DeviceTask: ...
+@overload
+def make(name: OnHost, **options: Any) -> HostTask: ...
+@overload
+def make(name: str, **options: Any) -> Task: ...
+def make(name: str, **options: Any) -> Task:
     """The task of that name. The same name and options give the same object, so that nothing is compiled twice.
 
     Args:
@@ -118,7 +148,7 @@ def describe(name: str) -> str:
 
 
 @functools.lru_cache(maxsize=128)
-def _build(name: str, options: tuple[tuple[str, Any], ...]) -> DeviceTask:
+def _build(name: str, options: tuple[tuple[str, Any], ...]) -> Task:
     return _entry(name).factory(**dict(options))
 
 
@@ -133,6 +163,10 @@ def _checked(task: str, option: str, value: Any, defaults: Mapping[str, Any]) ->
     if option not in defaults:
         raise ValueError(f"{task} has no option {option!r}{_closest(option, defaults)}")
     default = defaults[option]
+    if isinstance(default, bool):
+        if str(value).lower() in _ANSWERS:
+            return _ANSWERS[str(value).lower()]
+        raise ValueError(f"{option} of {task} is {value!r}; give yes or no")
     if isinstance(default, str):
         if isinstance(value, str):
             return value  # which words there are, its factory says

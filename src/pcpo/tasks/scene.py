@@ -13,9 +13,11 @@ class Sensor:
     reach: float
     """Length of a sector: an object at this distance reads 0, one at the agent 1."""
     span: float
-    """Angle of the whole fan, centred on the heading."""
+    """Angle of the whole fan."""
     apples: tuple[float, ...]
     bombs: tuple[float, ...]
+    heading: float | None = None
+    """Where its middle points, in radians; None where that is the robot's own heading."""
 
 
 @dataclass(frozen=True)

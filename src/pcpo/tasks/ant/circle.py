@@ -15,10 +15,10 @@ from jaxtyping import Float, Int
 
 from pcpo.tasks.ant import robot
 from pcpo.tasks.ant.centre import centre_of_mass
+from pcpo.tasks.ant.picture import AntScene, paint
 from pcpo.tasks.ant.robot import Ants
 from pcpo.tasks.api import HostTask, Outcomes
 from pcpo.tasks.circle import circle_reward, reaches
-from pcpo.tasks.scene import Scene
 
 
 def ant_circle(x_limit: float = 3.0, radius: float = 10.0, horizon: int = 500) -> HostTask:
@@ -38,6 +38,8 @@ def ant_circle(x_limit: float = 3.0, radius: float = 10.0, horizon: int = 500) -
         worlds=_Circles(radius, x_limit),
         in_process=True,
         environments=robot.ENVIRONMENTS,
+        paint=paint,
+        film_every=robot.FILM_EVERY,
     )
 
 
@@ -48,8 +50,8 @@ class _Circles:
     radius: float
     x_limit: float
 
-    def __call__(self, n: int) -> "AntCircles":
-        return AntCircles(n, self.radius, self.x_limit)
+    def __call__(self, n: int, threads: int | None = None) -> "AntCircles":
+        return AntCircles(n, self.radius, self.x_limit, threads)
 
 
 class AntCircles:
@@ -102,16 +104,17 @@ class AntCircles:
         self._x[which] = centre.place[0]
         return robot.observe(qpos, qvel, centre)
 
-    def scene(self, which: int) -> Scene:
+    def scene(self, which: int) -> AntScene:
         """What a picture of one robot shows."""
         qpos, _ = self.ants.states(np.array([which]))
-        return Scene(
+        return AntScene(
             position=(float(qpos[0, 0]), float(qpos[0, 1])),
             heading=float(robot.heading(qpos)[0]),
             arena=4 * self.radius,
             view=1.2 * self.radius,
             circle=self.radius,
             safe_x=self.x_limit,
+            qpos=tuple(qpos[0].tolist()),
         )
 
     def close(self) -> None:

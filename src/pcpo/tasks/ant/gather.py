@@ -14,10 +14,11 @@ from jaxtyping import Float, Int
 
 from pcpo.tasks.ant import robot
 from pcpo.tasks.ant.centre import centre_of_mass
+from pcpo.tasks.ant.picture import AntScene, paint
 from pcpo.tasks.ant.robot import Ants
 from pcpo.tasks.api import HostTask, Outcomes
 from pcpo.tasks.gather import BINS, CATCH_RANGE, SENSOR_RANGE, SENSOR_SPAN, Objects, bearings, grid, pick_up
-from pcpo.tasks.scene import Scene, Sensor
+from pcpo.tasks.scene import Sensor
 
 INSIDE = 6.5
 """Distance of the walls from the origin."""
@@ -50,6 +51,8 @@ def ant_gather(apples: int = 8, bombs: int = 8, true_yaw: bool = False, horizon:
         worlds=_Gathers(apples, bombs, true_yaw),
         in_process=True,
         environments=robot.ENVIRONMENTS,
+        paint=paint,
+        film_every=robot.FILM_EVERY,
     )
 
 
@@ -61,8 +64,8 @@ class _Gathers:
     bombs: int
     true_yaw: bool
 
-    def __call__(self, n: int) -> "AntGathers":
-        return AntGathers(n, self.apples, self.bombs, self.true_yaw)
+    def __call__(self, n: int, threads: int | None = None) -> "AntGathers":
+        return AntGathers(n, self.apples, self.bombs, self.true_yaw, threads)
 
 
 class AntGathers:
@@ -131,13 +134,13 @@ class AntGathers:
         readings = self._sense(self._objects(which), qpos, centre.place)
         return np.concatenate([robot.observe(qpos, qvel, centre), readings], axis=1)
 
-    def scene(self, which: int) -> Scene:
+    def scene(self, which: int) -> AntScene:
         """What a picture of one world shows."""
         one = np.array([which])
         observation, qpos, objects = self.look(one)[0], self.ants.qpos[one], self._objects(one)
         readings = observation[-2 * BINS :].tolist()
         places = [(float(x), float(y)) if present else None for (x,), (y,), (present,) in zip(*objects, strict=True)]
-        return Scene(
+        return AntScene(
             position=(float(qpos[0, 0]), float(qpos[0, 1])),
             heading=float(robot.heading(qpos)[0]),
             arena=INSIDE,
@@ -145,7 +148,15 @@ class AntGathers:
             apples=tuple(place for place in places[: self.apples] if place),
             bombs=tuple(place for place in places[self.apples :] if place),
             reach=CATCH_RANGE,
-            sensor=Sensor(SENSOR_RANGE, SENSOR_SPAN, tuple(readings[:BINS]), tuple(readings[BINS:])),
+            sensor=Sensor(
+                reach=SENSOR_RANGE,
+                span=SENSOR_SPAN,
+                apples=tuple(readings[:BINS]),
+                bombs=tuple(readings[BINS:]),
+                heading=float(self._gaze(qpos)[0]),
+            ),
+            qpos=tuple(qpos[0].tolist()),
+            walls=True,
         )
 
     def close(self) -> None:
@@ -158,10 +169,13 @@ class AntGathers:
         self, objects: Objects, qpos: Float[np.ndarray, "m 15"], place: Float[np.ndarray, "3 m"]
     ) -> Float[np.ndarray, "m 20"]:
         """What `pcpo.tasks.gather.sense` says, for many robots: the largest reading of each sector and kind."""
-        # Contiguous, because functions of strided arrays may round in another way.
-        heading = robot.heading(qpos) if self.true_yaw else np.ascontiguousarray(qpos[:, QUATERNION_Z])
-        sector, strength = bearings(objects, place[0], place[1], heading)
+        sector, strength = bearings(objects, place[0], place[1], self._gaze(qpos))
         count, kind = len(qpos), (np.arange(len(self.objects.x)) >= self.apples)[:, None]
         readings = np.zeros(count * 2 * BINS)
         np.maximum.at(readings, (np.arange(count) * 2 * BINS + kind * BINS + sector).ravel(), strength.ravel())
         return readings.reshape(count, 2 * BINS)
+
+    def _gaze(self, qpos: Float[np.ndarray, "m 15"]) -> Float[np.ndarray, " m"]:
+        """Where the sensors look, in radians."""
+        # Contiguous, because functions of strided arrays may round in another way.
+        return robot.heading(qpos) if self.true_yaw else np.ascontiguousarray(qpos[:, QUATERNION_Z])

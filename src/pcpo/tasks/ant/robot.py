@@ -36,6 +36,9 @@ TIME_STEP = 0.02
 ENVIRONMENTS = 256
 """Robots in lock step unless the user says otherwise: so many that what is done once for all of them weighs little."""
 
+FILM_EVERY = 5
+"""Steps from one picture of a film to the next: ten pictures in a second of the robot's time."""
+
 _ASSETS = Path(__file__).parent.parent / "assets"
 
 
@@ -54,8 +57,9 @@ class Ants:
     """Velocity of the torso (3), its angular velocity in its own frame (3), then those of the joints. Live too."""
 
     def __init__(self, n: int, walls: bool = False, threads: int | None = None) -> None:
-        self._batch = engine("mujoco.batch").Batch(model(walls), n, threads or _cores())
-        self._start = np.array(model(walls).key("start").qpos)
+        self.model = model(walls)
+        self._batch = engine("mujoco.batch").Batch(self.model, n, min(threads or _cores(), n))
+        self._start = np.array(self.model.key("start").qpos)
         self.qpos, self.qvel, self._torques = (self._batch.bind(field) for field in ("qpos", "qvel", "ctrl"))
 
     def reset(self, which: Int[np.ndarray, " m"], draw: Sequence[np.random.Generator]) -> None:
