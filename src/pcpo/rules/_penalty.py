@@ -51,6 +51,11 @@ def pdo(
         return jnp.full((num_constraints,), initial_multiplier, dtype=float)
 
     def update(model: LocalModel, state: Float[Array, " m"]) -> tuple[Tree, Float[Array, " m"], StepInfo]:
+        if state.shape != model.b.shape:
+            raise ValueError(
+                f"state has shape {state.shape}, but the model has {model.num_constraints} constraint(s); start from "
+                f"rule.init({model.num_constraints}) and pass on the state that update returns"
+            )
         step, info = penalised_step(model, state, delta, solve)
         raised = jnp.maximum(0.0, state + jnp.asarray(learning_rate, state.dtype) * model.b.astype(state.dtype))
         return step, jnp.where(jnp.isfinite(raised), raised, state), info
