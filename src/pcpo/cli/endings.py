@@ -1,7 +1,11 @@
 """What is said when a training ends: where it is, how it did, and how to go on. The picture is drawn then, too."""
 
+import contextlib
 import shlex
 import signal
+import sys
+from collections.abc import Generator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,6 +36,33 @@ def tell(ended: "Ended") -> int:
     print(f"next     pcpo resume {here}")
     numbers = {"interrupted": signal.SIGINT, "terminated": signal.SIGTERM}
     return 128 + numbers[ended.stopped_by] if ended.stopped_by in numbers else 0
+
+
+@dataclass
+class Failure:
+    """Whether an environment failed for good."""
+
+    code: int = 0
+
+
+@contextlib.contextmanager
+def failures_told(directory: Path) -> Generator[Failure]:
+    """An environment that cannot go on ends the command with its own error, and with what is left of the run."""
+    from pcpo.tasks.host import WorldError
+    from pcpo.training.run import Run
+
+    failure = Failure()
+    try:
+        yield failure
+    except WorldError as error:
+        failure.code = 1
+        for trace in getattr(error, "__notes__", ()):
+            print(trace.rstrip(), file=sys.stderr)
+        print(f"pcpo: {error}", file=sys.stderr)
+        updates = Run.open(directory).updates
+        here = shlex.quote(str(directory))
+        print(f"run      {directory}: {updates} updates, saved; stopped (the environment)")
+        print(f"next     pcpo resume {here}, once the environment is mended")
 
 
 def _numbers(run: "Run") -> None:

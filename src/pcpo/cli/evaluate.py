@@ -8,8 +8,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
+from pcpo.cli.options import Costs, Task, Threads, Workers, costs_from
 from pcpo.cli.parsing import number, parse
-from pcpo.cli.views import check_output, print_table, run_errors_explained, working, write_errors_explained
+from pcpo.cli.views import (
+    check_output,
+    print_table,
+    run_errors_explained,
+    working,
+    world_errors_explained,
+    write_errors_explained,
+)
 
 if TYPE_CHECKING:
     from pcpo.training.evaluate import Evaluation, Judgement, Mean
@@ -34,6 +42,10 @@ class Evaluate:
         int | None,
         tyro.conf.arg(metavar="UPDATES", help="The checkpoint after so many updates; the newest by default."),
     ] = None
+    task: Task = None
+    cost: Costs = ()
+    workers: Workers = None
+    threads: Threads = None
     out: Annotated[
         Path | None,
         tyro.conf.arg(
@@ -51,11 +63,15 @@ def run(args: Sequence[str]) -> None:
         opened = Run.open(options.run)
     from pcpo.training import evaluate
     from pcpo.training.files import write_json
+    from pcpo.training.host.fleet import Hands
+    from pcpo.training.named import again
 
     out = options.out or options.run / evaluate.FILE
     check_output(out, (".json",))
-    with run_errors_explained(), working(f"playing {options.episodes} episodes of each seed"):
-        found = evaluate.evaluate(opened, options.episodes, options.deterministic, options.checkpoint)
+    with run_errors_explained(), world_errors_explained(), working(f"playing {options.episodes} episodes of each seed"):
+        task = again(opened.config, options.task, costs_from(options.cost))
+        hands = Hands(options.workers, options.threads)
+        found = evaluate.evaluate(opened, options.episodes, options.deterministic, options.checkpoint, task, hands)
     print_table(*_table(found), title=_title(opened.config.task, found))
     with write_errors_explained(out):
         write_json(out, found.to_json())

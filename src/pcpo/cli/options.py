@@ -8,10 +8,51 @@ from typing import Annotated, Any
 import tyro
 from tyro.constructors import PrimitiveConstructorSpec
 
-from pcpo.cli.parsing import UsageError
+from pcpo.cli.parsing import UsageError, number
 from pcpo.training.settings import Setting
 
 YES, NO = "yes", "no"
+NONE = "none"
+"""In place of a cost: there is none."""
+
+Costs = Annotated[
+    tyro.conf.UseAppendAction[tuple[str, ...]],
+    tyro.conf.arg(
+        metavar="SOURCE",
+        help="Where a cost of an environment comes from: a key of its info, or package.module:function, called with "
+        "(observation, action, next_observation, info) of each step; NAME=SOURCE gives it another name; repeatable; "
+        "none for no costs. Default: the key cost, or the third value of a step that gives six.",
+    ),
+]
+Workers = Annotated[
+    int | None,
+    number("--workers", int, 0, 4096, "the default is one per core"),
+    tyro.conf.arg(
+        help="Processes that step the environments of a task on the host; 0 for none but this one, for debugging. "
+        "Changes nothing but the time it takes. Default: one per core.",
+    ),
+]
+Threads = Annotated[
+    int | None,
+    number("--threads", int, 1, 4096, "the default is one per core"),
+    tyro.conf.arg(
+        help="The same for tasks that are stepped by threads, as the ant's. Default: one per core.",
+    ),
+]
+Steps = Annotated[
+    int | None,
+    number("--max-episode-steps", int, 1, 10_000_000, "try 1000"),
+    tyro.conf.arg(
+        help="Steps after which an episode of an environment is cut off. Safe: 50 to 2000. Default: its own limit."
+    ),
+]
+Task = Annotated[
+    str | None,
+    tyro.conf.arg(
+        metavar="TASK",
+        help="The task once more, where it is code of your own: a run never starts code that only its files name.",
+    ),
+]
 
 
 def as_option(name: str, about: Setting, default: str) -> tuple[str, Any, Any]:
@@ -82,6 +123,27 @@ def pairs_from(texts: Sequence[str], flag: str) -> dict[str, Any]:
         if not equals or not name:
             raise UsageError(f"{flag} is {text!r}; give {flag} NAME=VALUE")
         found[name] = _value(value)
+    return found
+
+
+def costs_from(texts: Sequence[str]) -> Any:
+    """Costs as they are written on a command line: a key of info, a function, ``NAME=`` either; ``none`` for none.
+
+    Returns:
+        None where nothing is said; else a list of sources, or a mapping where they have names.
+    """
+    if not texts:
+        return None
+    if list(texts) == [NONE]:
+        return []
+    if not any("=" in text for text in texts):
+        return texts[0] if len(texts) == 1 else list(texts)
+    found: dict[str, str] = {}
+    for text in texts:
+        name, _, source = text.partition("=")
+        if not name or name in found:
+            raise UsageError(f"--cost is {text!r}; give each cost once, as --cost NAME or --cost NAME=SOURCE")
+        found[name] = source or name
     return found
 
 

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
+from pcpo.cli.options import Costs, Steps, Task, costs_from
 from pcpo.cli.parsing import UsageError, alternatives, closest, number, parse
-from pcpo.cli.views import check_output, run_errors_explained, working, write_errors_explained
+from pcpo.cli.views import check_output, run_errors_explained, working, world_errors_explained, write_errors_explained
 
 if TYPE_CHECKING:
-    from pcpo.training.collect_device import DeviceProgram
+    from pcpo.training.programs import AnyProgram
 
 FILMS = (".gif", ".mp4")
 
@@ -49,6 +50,9 @@ class Render:
         int | None,
         tyro.conf.arg(metavar="UPDATES", help="The checkpoint after so many updates; the newest by default."),
     ] = None
+    task: Task = None
+    cost: Costs = ()
+    max_episode_steps: Steps = None
     fps: Annotated[int, number("--fps", int, 1, 60, "the default is 10")] = 10
     """Steps per second. Safe: 5 to 30. Allowed: 1 to 60."""
 
@@ -70,18 +74,18 @@ def run(args: Sequence[str]) -> None:
         from pcpo.training.render import film_episodes
 
         frames = film_episodes(program, state, place, options.episodes, options.seed, options.deterministic)
-        with write_errors_explained(options.out):
+        with world_errors_explained(), write_errors_explained(options.out):
             save_animation(frames, options.out, options.fps)
     print(f"film     {options.out}")
 
 
-def _policy(options: Render) -> "tuple[DeviceProgram, Any, int]":
+def _policy(options: Render) -> "tuple[AnyProgram, Any, int]":
     """The program, the state of its policies, and which of them is to play."""
     if Path(options.what).exists():
         return _trained(options)
     from pcpo.tasks import registry
 
-    if options.what not in registry.names():
+    if ":" not in options.what and options.what not in registry.names():
         near = closest(options.what, registry.names())
         raise UsageError(f"{options.what!r} is neither a directory nor a task; {near}")
     if options.checkpoint is not None or options.policy is not None:
@@ -89,15 +93,26 @@ def _policy(options: Render) -> "tuple[DeviceProgram, Any, int]":
             f"{options.what} is a task, and nothing has been trained on it; leave out --checkpoint and --policy"
         )
     from pcpo.training.config import config_for
+    from pcpo.training.named import COST, STEPS, named
     from pcpo.training.programs import program_for
 
-    config = config_for(options.what)
-    program = program_for(config)
+    # The policy has learnt nothing, so neither costs nor their limits matter, unless they are asked for.
+    costs = costs_from(options.cost)
+    elsewhere = {COST: () if costs is None else costs, STEPS: options.max_episode_steps}
+    given = {name: value for name, value in elsewhere.items() if value is not None} if ":" in options.what else {}
+    try:
+        found = named(options.what, given)
+        limits = None if found.preset else dict.fromkeys(found.task.cost_names, 0.0)
+        config = config_for(options.what, limits, task_options=given)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    program = program_for(config, found.task)
     return program, program.init(config.hyper()), 0
 
 
-def _trained(options: Render) -> "tuple[DeviceProgram, Any, int]":
+def _trained(options: Render) -> "tuple[AnyProgram, Any, int]":
     from pcpo.training.evaluate import trained
+    from pcpo.training.named import again
     from pcpo.training.run import Run
 
     with run_errors_explained():
@@ -105,7 +120,8 @@ def _trained(options: Render) -> "tuple[DeviceProgram, Any, int]":
         seeds = opened.config.all_seeds
         if options.policy is not None and options.policy not in seeds:
             raise UsageError(f"--policy is {options.policy}, but the seeds of {options.what} are {_listed(seeds)}")
-        program, found = trained(opened, options.checkpoint)
+        task = again(opened.config, options.task, costs_from(options.cost))
+        program, found = trained(opened, options.checkpoint, task)
     return program, found.tree, 0 if options.policy is None else seeds.index(options.policy)
 
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import tyro
 
 from pcpo.cli import endings
-from pcpo.cli.options import limits_from
+from pcpo.cli.options import Costs, Task, Threads, Workers, costs_from, limits_from
 from pcpo.cli.parsing import UsageError, number, os_errors_explained, parse
 from pcpo.cli.train import Limits
 from pcpo.cli.views import run_errors_explained
@@ -27,6 +27,10 @@ class Resume:
     updates: Annotated[int | None, number("--updates", int, 1, 10_000_000, "give more than the run has")] = None
     """Updates in all, those included that were made before; as many as the run was meant to have by default."""
     limit: Limits = ()
+    task: Task = None
+    cost: Costs = ()
+    workers: Workers = None
+    threads: Threads = None
     tensorboard: bool = False
     """Writes TensorBoard files too (needs the extra pcpo[tensorboard])."""
 
@@ -44,9 +48,14 @@ def run(args: Sequence[str]) -> int:
     except ValueError as error:
         raise UsageError(str(error)) from None
     from pcpo.training import loop
+    from pcpo.training.host.fleet import Hands
+    from pcpo.training.named import again
     from pcpo.training.progress import display_for
 
-    manner = loop.Manner(display_for(), tensorboard=options.tensorboard)
-    with run_errors_explained(), os_errors_explained(options.run):
-        ended = loop.resume(options.run, manner, updates=options.updates, limits=limits)
-    return endings.tell(ended)
+    hands = Hands(options.workers, options.threads)
+    manner = loop.Manner(display_for(), tensorboard=options.tensorboard, hands=hands)
+    with run_errors_explained(), os_errors_explained(options.run), endings.failures_told(options.run) as failed:
+        task = again(config, options.task, costs_from(options.cost))
+        ended = loop.resume(options.run, manner, updates=options.updates, limits=limits, task=task)
+        return endings.tell(ended)
+    return failed.code

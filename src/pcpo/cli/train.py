@@ -3,16 +3,30 @@
 import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
 from pcpo.cli import endings
-from pcpo.cli.options import as_option, given, limits_from, pairs_from, with_answers
+from pcpo.cli.options import (
+    Costs,
+    Steps,
+    Threads,
+    Workers,
+    as_option,
+    costs_from,
+    given,
+    limits_from,
+    pairs_from,
+    with_answers,
+)
 from pcpo.cli.parsing import UsageError, check_writable, os_errors_explained, parse
 from pcpo.cli.views import run_errors_explained
 from pcpo.training.config import PRESET, Config, config_for
 from pcpo.training.settings import settings_of
+
+if TYPE_CHECKING:
+    from pcpo.tasks.api import Task
 
 SETTINGS = settings_of(Config)
 SWITCHES = tuple(name for name, about in SETTINGS.items() if about.kind is bool)
@@ -26,28 +40,40 @@ Limits = Annotated[
     ),
 ]
 
+_TASK = (
+    "`pcpo tasks` lists them; gym:ID, safety:ID or gymnax:ID for an environment of Gymnasium, Safety-Gymnasium or "
+    "gymnax; package.module:factory for a function of your own that makes one."
+)
+
 
 def run(args: Sequence[str]) -> int:
     """`pcpo train TASK [options]`."""
     options = parse(_options(), with_answers(args, SWITCHES), prog="pcpo train")
-    config = _config(options)
+    config, task = _config(options)
     from pcpo.training import loop
+    from pcpo.training.host.fleet import Hands
     from pcpo.training.progress import display_for
     from pcpo.training.run import free_directory
 
     directory = options.out or free_directory(config)
     check_writable(directory)
-    manner = loop.Manner(display_for(), tensorboard=options.tensorboard)
-    with run_errors_explained(), os_errors_explained(directory):
-        ended = loop.train(config, directory, manner, overwrite=options.overwrite)
-    return endings.tell(ended)
+    hands = Hands(options.workers, options.threads)
+    manner = loop.Manner(display_for(), tensorboard=options.tensorboard, hands=hands)
+    with run_errors_explained(), os_errors_explained(directory), endings.failures_told(directory) as failed:
+        ended = loop.train(config, directory, manner, task=task, overwrite=options.overwrite)
+        return endings.tell(ended)
+    return failed.code
 
 
 def _options() -> Any:
     """The options: where and how, and one for each setting of a run."""
     where: list[Any] = [
-        ("task", Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="TASK", help="`pcpo tasks` lists them.")]),
+        ("task", Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="TASK", help=_TASK)]),
         ("limit", Limits, ()),
+        ("cost", Costs, ()),
+        ("max_episode_steps", Steps, None),
+        ("workers", Workers, None),
+        ("threads", Threads, None),
         (
             "out",
             Annotated[
@@ -99,14 +125,18 @@ def _default(name: str) -> str:
     return f"{shown}; the paper's for the paper's tasks" if name in PRESET else shown
 
 
-def _config(options: Any) -> Config:
-    """The settings that were asked for."""
-    from pcpo.tasks import registry
+def _config(options: Any) -> "tuple[Config, Task]":
+    """The settings that were asked for, and the task, which the settings may not be able to make."""
+    from pcpo.training.named import COST, STEPS, named
 
     task_options = pairs_from(options.task_option, "--task-option")
+    for name, value in ((COST, costs_from(options.cost)), (STEPS, options.max_episode_steps)):
+        if value is not None:
+            task_options[name] = value
     try:
-        names = registry.make(options.task, **task_options).cost_names
-        limits = limits_from(options.limit, names)
-        return config_for(options.task, limits or None, task_options=task_options, **given(options, tuple(SETTINGS)))
+        task = named(options.task, task_options).task
+        limits = limits_from(options.limit, task.cost_names)
+        settings = given(options, tuple(SETTINGS))
+        return config_for(options.task, limits or None, task_options=task_options, **settings), task
     except ValueError as error:
         raise UsageError(str(error)) from None

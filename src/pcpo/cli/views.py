@@ -58,6 +58,19 @@ def run_errors_explained() -> Generator[None]:
         raise UsageError(f"{error.filename} cannot be read ({_reason(error)}); check its permissions") from None
 
 
+@contextlib.contextmanager
+def world_errors_explained() -> Generator[None]:
+    """What an environment does wrong is one line; its own traceback goes before it."""
+    from pcpo.tasks.host import WorldError
+
+    try:
+        yield
+    except WorldError as error:
+        for trace in getattr(error, "__notes__", ()):
+            print(trace.rstrip(), file=sys.stderr)
+        raise UsageError(str(error)) from None
+
+
 def check_output(path: Path, suffixes: Sequence[str], flag: str = "--out") -> None:
     """Makes sure, before any work is done, that a file can be written there and that its kind is known."""
     if path.is_dir():

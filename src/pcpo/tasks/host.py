@@ -31,6 +31,7 @@ class Outcomes(NamedTuple):
     """The environment cut the episode off by itself; what is cut off at the horizon is the caller's to say."""
 
 
+@runtime_checkable
 class HostWorlds(Protocol):
     """Environments on the host, numbered from 0. Nothing is ever reset unless `reset` is called."""
 

@@ -9,7 +9,7 @@ import os
 import sys
 from collections.abc import Callable, Generator, Mapping
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeAlias, TypeVar
 
 import jax
 import numpy as np
@@ -17,20 +17,25 @@ import numpy.typing as npt
 from jaxtyping import Array
 
 from pcpo.rl.policy import environment_actions
-from pcpo.tasks.api import DeviceTask
+from pcpo.tasks.adapters.gymnasium_costs import CostSpec
+from pcpo.tasks.api import HostTask, Task
 from pcpo.training import checkpoint
 from pcpo.training.checkpoint import Checkpoint, CheckpointError
-from pcpo.training.collect_device import DeviceProgram
 from pcpo.training.config import Config, CostLimit, config_for
 from pcpo.training.files import RunError, write_whole
+from pcpo.training.host.fleet import Hands
 from pcpo.training.loop import Callback, Listener, Session, Stop, advance, listening
 from pcpo.training.metrics import Row
-from pcpo.training.programs import Networks, program_for, shape_of_state
+from pcpo.training.named import COST, STEPS, again, named, task_of
+from pcpo.training.programs import AnyProgram, Networks, program_for, shape_of_state
 from pcpo.training.progress import Display, Silent, display_for
 from pcpo.training.run import Record, Run, RunWriter, new_run, newest_fitting, old_run, versions
 from pcpo.training.settings import settings_of
 
 Some = TypeVar("Some", bound="Agent")
+
+Env: TypeAlias = str | Task | Callable[[], Any]
+"""The name of a task, a task, or a function that makes a Gymnasium environment."""
 
 SUFFIX = ".safetensors"
 
@@ -39,11 +44,20 @@ class Agent:
     """What `PCPO`, `TRPO`, `CPO`, `PDO` and `FPO` have in common.
 
     Args:
-        env: The name of a task (`pcpo tasks` lists them), or a task of your own.
+        env: The name of a task: one of pcpo's own (`pcpo tasks` lists them), ``gym:ID``, ``safety:ID``, ``gymnax:ID``,
+            or ``package.module:factory``. Or a function that makes a Gymnasium environment, a new one each time. Or a
+            task of your own.
         cost_limit: The largest allowed J_C per episode: a number for the only cost, a mapping from names to numbers, or
             `Constraint` objects. The paper's, where the task is the paper's and nothing is given.
+        cost: Where the costs of an environment come from: a key of ``info`` or several, a function
+            ``cost(observation, action, next_observation, info)``, a mapping from names to these, ``()`` for none. By
+            default ``info["cost"]``, or the third value of a step that gives six.
+        max_episode_steps: Steps after which an episode of an environment is cut off; its own limit by default.
         task_options: Options of a named task, such as ``{"action_mode": "raw"}``.
         networks: Networks of your own.
+        workers: Processes that step environments, 0 for none but this one; one for each core by default. Changes
+            nothing but the time it takes.
+        threads: The same for tasks that are stepped by threads.
         **settings: Fields of `pcpo.training.config.Config`, such as ``batch_size``, ``delta``, ``seed``.
 
     Raises:
@@ -55,25 +69,36 @@ class Agent:
 
     def __init__(
         self,
-        env: str | DeviceTask,
+        env: Env,
         cost_limit: CostLimit | None = None,
         *,
+        cost: CostSpec = None,
+        max_episode_steps: int | None = None,
         task_options: Mapping[str, Any] | None = None,
         networks: Networks | None = None,
+        workers: int | None = None,
+        threads: int | None = None,
         **settings: Any,
     ) -> None:
-        chosen = {"algorithm": self.algorithms[0], **settings}
+        chosen: dict[str, Any] = {"algorithm": self.algorithms[0], **settings}
         if chosen["algorithm"] not in self.algorithms:
             raise ValueError(f"algorithm is {chosen['algorithm']!r}; {type(self).__name__} is {self.algorithms[0]}")
-        task = None if isinstance(env, str) else env
-        name, names = (env, None) if isinstance(env, str) else (env.name, env.cost_names)
-        given = {"task": task, "networks": networks}
-        own = [what for what, thing in given.items() if thing is not None]
-        config = config_for(name, cost_limit, cost_names=names, task_options=task_options, own=own, **chosen)
-        program = program_for(config, task, networks)
+        options = {**(task_options or {}), **_given({COST: cost, STEPS: max_episode_steps})}
+        own = [] if networks is None else ["networks"]
+        if isinstance(env, str):
+            task = named(env, options).task
+            config = config_for(env, cost_limit, task_options=options, own=own, **chosen)
+        else:
+            if task_options:
+                raise ValueError(
+                    f"task_options are {dict(task_options)}, but env is no name; give them where you make it"
+                )
+            task = task_of(env, cost, max_episode_steps)
+            config = config_for(task.name, cost_limit, cost_names=task.cost_names, own=[*own, "task"], **chosen)
+        program = program_for(config, task, networks, Hands(workers, threads))
         self._start(program, Session.begin(program, Record(config, (), versions())))
 
-    def _start(self, program: DeviceProgram, session: Session, out: Path | None = None) -> None:
+    def _start(self, program: AnyProgram, session: Session, out: Path | None = None) -> None:
         """Before the first update, or where a checkpoint left off."""
         self._program, self._session, self._out = program, session, out
         self._predictions = 0
@@ -119,6 +144,7 @@ class Agent:
 
         Raises:
             ValueError: If ``out`` holds a run that is not this agent's, or cannot be one.
+            WorldError: If an environment cannot go on; the updates before that are kept, and saved.
             KeyboardInterrupt: After Ctrl-C; the update has been finished then, and the run saved.
         """
         session = self._session
@@ -140,18 +166,19 @@ class Agent:
                 with listening(stop, display.say):
                     advance(session, until, listener)
             finally:  # also when the callback fails
+                session.close()
                 listener.save()
         if stop.reason in {"interrupted", "terminated"}:
             raise KeyboardInterrupt
         return self
 
     def predict(
-        self, observation: npt.ArrayLike, deterministic: bool = True, *, policy: int = 0
+        self, observation: Any, deterministic: bool = True, *, policy: int = 0
     ) -> tuple[npt.NDArray[Any], None]:
         """The action of the policy, as the environment takes it.
 
         Args:
-            observation: One, or many along a first axis.
+            observation: One, as the environment gives it; or many along a first axis, where they are vectors.
             deterministic: Whether to take the likeliest action rather than to draw one. Limits are kept, if at all, by
                 the policy as it was trained, which draws its actions.
             policy: Which of the seeds' policies, counted from 0.
@@ -159,8 +186,10 @@ class Agent:
         Returns:
             The action (or one for each observation) and None, for a state that this policy does not have.
         """
-        observations = np.asarray(observation, np.dtype(self.config.precision))
-        size = self._program.task.observation_size
+        task = self._program.task
+        encode = task.encode if isinstance(task, HostTask) else None
+        observations = np.asarray(encode(observation) if encode else observation, np.dtype(self.config.precision))
+        size = task.observation_size
         if observations.ndim not in (1, 2) or observations.shape[-1] != size:
             raise ValueError(
                 f"observation has shape {observations.shape}, but {self.config.task} has {size} numbers in one; pass "
@@ -170,6 +199,7 @@ class Agent:
             raise ValueError(f"policy is {policy}, but there are {self.config.seeds}; count from 0")
         self._predictions += 1
         actions = self._act(np.atleast_2d(observations), policy, deterministic)
+        actions = task.decode(actions) if isinstance(task, HostTask) and task.decode else actions
         return (actions if observations.ndim == 2 else actions[0]), None
 
     def save(self, path: str | os.PathLike[str]) -> Path:
@@ -192,16 +222,24 @@ class Agent:
     def load(
         cls: type[Some],
         path: str | os.PathLike[str],
-        env: DeviceTask | None = None,
+        env: Env | None = None,
         *,
+        cost: CostSpec = None,
+        max_episode_steps: int | None = None,
         networks: Networks | None = None,
+        workers: int | None = None,
+        threads: int | None = None,
     ) -> Some:
         """The agent in a file that `save` wrote, or the newest checkpoint in the directory of a run.
 
         Args:
             path: The file, with or without ``.safetensors``, or the directory.
-            env: The task itself, where it is not one that pcpo knows by name.
+            env: As it was given when the agent was made, where that was code of your own: no file brings code back.
+            cost: The same.
+            max_episode_steps: The same, for an environment that was given as a function.
             networks: As they were given when it was made.
+            workers: As for the class.
+            threads: As for the class.
 
         Raises:
             ValueError: If there is none, it is damaged, of another version or of another class.
@@ -216,7 +254,13 @@ class Agent:
             right = next(each.__name__ for each in AGENTS if config.algorithm in each.algorithms)
             raise CheckpointError(f"{source} holds an agent of {config.algorithm}; load it with {right}.load")
         agent = cls.__new__(cls)
-        program = program_for(config, env, networks)
+        if env is None and cost is None:
+            task = None
+        elif env is None or isinstance(env, str):
+            task = again(config, env, cost)
+        else:
+            task = task_of(env, cost, max_episode_steps)
+        program = program_for(config, task, networks, Hands(workers, threads))
         found = read(shape_of_state(program, config))
         session = Session.restored(program, record, found)
         agent._start(program, session, source.resolve() if source.is_dir() else None)
@@ -297,7 +341,7 @@ class PCPO(Agent):
     algorithms = ("pcpo-kl", "pcpo-l2", "pcpo-adaptive")
 
     def __init__(
-        self, env: str | DeviceTask, cost_limit: CostLimit | None = None, *, projection: str = "kl", **settings: Any
+        self, env: Env, cost_limit: CostLimit | None = None, *, projection: str = "kl", **settings: Any
     ) -> None:
         if f"pcpo-{projection}" not in self.algorithms:
             raise ValueError(f"projection is {projection!r}; pass 'kl', 'l2' or 'adaptive'")
@@ -330,6 +374,11 @@ class FPO(Agent):
 
 
 AGENTS: tuple[type[Agent], ...] = (PCPO, TRPO, CPO, PDO, FPO)
+
+
+def _given(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Those that are not None."""
+    return {name: value for name, value in options.items() if value is not None}
 
 
 def _from_file(path: Path) -> tuple[Record, Callable[[Any], Checkpoint]]:

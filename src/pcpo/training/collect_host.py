@@ -24,7 +24,7 @@ from pcpo.rl.policy import Policy, policy_for
 from pcpo.rl.rollout import Rollout
 from pcpo.tasks.host import HostTask
 from pcpo.training.collect_device import ALL_SEEDS
-from pcpo.training.host.episodes import Plan, play
+from pcpo.training.host.episodes import Plan, Played, play
 from pcpo.training.host.fleet import Fleet, Hands, fleet_for
 from pcpo.training.streams import EVALUATE, INIT, PLAY, UPDATE, arithmetic, episode_seeds, stream, typed
 
@@ -82,7 +82,7 @@ class HostProgram:
             state = self._init(jnp.asarray(self.seeds, jnp.uint32), typed(hyper))
             return _host_state(state, jnp.full(len(self.seeds), self.episodes, jnp.int32))
 
-    def update(self, state: HostState, hyper: Hyper) -> tuple[HostState, Metrics]:
+    def update(self, state: HostState, hyper: Hyper) -> tuple[HostState, dict[str, Any]]:
         """One update of every seed. Returns once the last batch has been played, before what it gives is there.
 
         Raises:
@@ -92,14 +92,17 @@ class HostProgram:
             numbers, iteration = typed(hyper), int(state.iteration)
             done: list[tuple[TrainState, Metrics]] = []
             following: list[int] = []
+            failures: list[int] = []
             for place, seed in enumerate(self.seeds):
-                one = _of_one(state, place)
-                rollout = self._play(one, seed, PLAY, iteration, int(state.episodes[place]))
+                one = of_one(state, place)
+                rollout, failed = self._play(one, seed, PLAY, iteration, int(state.episodes[place]))
                 done.append(self._update(one, rollout, numbers, jnp.uint32(seed)))
                 length = float(np.sum(rollout.mask)) / rollout.mask.shape[1]
                 following.append(next_episodes(self.batch_size, self.episodes, length))
+                failures.append(failed)
             trained, metrics = _stacked(done)
-            return _host_state(trained._replace(iteration=trained.iteration[0]), np.array(following, np.int32)), metrics
+            after = _host_state(trained._replace(iteration=trained.iteration[0]), np.array(following, np.int32))
+            return after, {**metrics, "worker_failures": np.array(failures)}
 
     def rollout(self, state: HostState, iteration: int, episodes: int, deterministic: bool = False) -> Rollout:
         """Episodes of the policies in a state, none of them ever seen in training; a leading axis of seeds.
@@ -112,7 +115,7 @@ class HostProgram:
         """
         with arithmetic(self.precision):
             played = [
-                self._play(_of_one(state, place), seed, EVALUATE, iteration, episodes, deterministic)
+                self._play(of_one(state, place), seed, EVALUATE, iteration, episodes, deterministic).rollout
                 for place, seed in enumerate(self.seeds)
             ]
             return jax.tree.map(lambda *x: np.stack(x), *played)
@@ -125,7 +128,7 @@ class HostProgram:
 
     def _play(
         self, state: TrainState, seed: int, use: int, iteration: int, episodes: int, deterministic: bool = False
-    ) -> Rollout:
+    ) -> Played:
         """A batch of one policy, in numpy's arrays."""
         what = "the evaluation" if use == EVALUATE else "update"
         device = _host()
@@ -144,7 +147,7 @@ class HostProgram:
 
             return self._with_fleet(lambda fleet: play(self.task, fleet, act, plan, self.told.append))
 
-    def _with_fleet(self, work: Callable[[Fleet], Rollout]) -> Rollout:
+    def _with_fleet(self, work: Callable[[Fleet], Played]) -> Played:
         """Does something with the environments. After an error nobody knows what they are doing: they go."""
         if self._fleet is None:
             self._fleet = fleet_for(self.task, self.environments, self.hands)
@@ -204,7 +207,7 @@ def host_program(
     precision: str = "float32",
     policy: Policy | None = None,
     critic: Network | None = None,
-    environments: int | None = None,
+    environments: int = 0,
     hands: Hands = Hands(),  # noqa: B008 (unchangeable)
 ) -> HostProgram:
     """The program that trains on a task.
@@ -218,7 +221,7 @@ def host_program(
         precision: ``"float32"`` or ``"float64"``.
         policy: A policy of your own.
         critic: A critic's network of your own, with one output.
-        environments: How many play at once; the task's own number where not given.
+        environments: How many play at once; 0 for the task's own number.
         hands: Who steps them: how many processes, or threads. No part of the arithmetic.
 
     Raises:
@@ -256,8 +259,8 @@ def next_episodes(batch_size: int, episodes: int, length: float) -> int:
 
 
 @jax.jit
-def _of_one(state: HostState, place: int) -> TrainState:
-    """What the learner knows of one seed."""
+def of_one(state: HostState, place: int) -> TrainState:
+    """What the learner knows of one seed, by its place."""
     parts = {
         name: part if getattr(ALL_SEEDS, name) is None else jax.tree.map(lambda x: x[place], part)
         for name, part in state._asdict().items()

@@ -24,7 +24,7 @@ LARGEST_SEED = 2**31 - 1
 OWN = ("task", "networks")
 """What can be an object of the user's."""
 
-PRESET = ("gamma", "gae_lambda", "batch_size", "hidden", "delta", "bootstrap", "max_kl", "critic_steps")
+PRESET = ("gamma", "gae_lambda", "batch_size", "hidden", "delta", "bootstrap", "max_kl", "critic", "critic_steps")
 """The settings that the paper has values of its own for; its tasks are trained with those."""
 
 
@@ -152,6 +152,11 @@ class Config:
         0.2, float, "Part of the batch on which H is measured, drawn afresh in each update.", safe="0.1 to 1",
         low=1e-6, high=1.0,
     )  # fmt: skip
+    critic: str = setting(
+        "network", str, "Whether critics are networks like the policy's, fitted by natural gradient steps, or linear "
+        "functions of observations, their squares and time, fitted by least squares.", choices=("network", "linear"),
+        advice="try network",
+    )  # fmt: skip
     critic_steps: int = setting(
         5, int, "Natural gradient steps of the critics per update.", safe="1 to 20", low=1, high=10_000
     )  # fmt: skip
@@ -161,6 +166,10 @@ class Config:
     critic_fraction: float = setting(
         0.2, float, "Part of the batch on which the critics' curvature is measured.", safe="0.1 to 1", low=1e-6,
         high=1.0,
+    )  # fmt: skip
+    environments: int = setting(
+        0, int, "Environments in lock step, for tasks simulated on the host: the block on which the policy is "
+        "evaluated. 0 for the task's own number.", safe="0, or 8 to 512", low=0, high=65_536, advice="try 0",
     )  # fmt: skip
     precision: str = setting(
         "float32", str, "float64 is exact and slow: for comparisons.", choices=("float32", "float64"),
@@ -245,6 +254,7 @@ class Config:
     def options(self) -> "Options":
         """What is static in an update."""
         from pcpo.rl.critics import FitOptions
+        from pcpo.rl.linear_features import LinearOptions
         from pcpo.rl.options import Options
 
         return Options(
@@ -253,7 +263,9 @@ class Config:
             line_search=self.line_search,
             cg_iterations=self.cg_iterations,
             fisher_fraction=self.fisher_fraction,
-            critic=FitOptions(steps=self.critic_steps, fraction=self.critic_fraction),
+            critic=LinearOptions()
+            if self.critic == "linear"
+            else FitOptions(steps=self.critic_steps, fraction=self.critic_fraction),
             bootstrap=self.bootstrap,
             bootstrap_costs=self.bootstrap_costs,
             normalize_batches=self.normalize_batches,
@@ -352,11 +364,12 @@ def config_for(
     if unknown:
         raise ValueError(f"there is no setting {unknown[0]!r}; there are: {', '.join(settings_of(Config))}")
     options = dict(task_options or {})
-    if cost_names is None:
-        from pcpo.training.named import named
+    from pcpo.training.named import named, plain_options
 
+    if cost_names is None:
         found = named(task, options)
         names, preset = found.task.cost_names, found.preset
+        own = (*own, "task") if found.own else own
     else:
         names, preset = tuple(cost_names), None
     if preset is None:
@@ -367,7 +380,7 @@ def config_for(
     if settings.get("algorithm") == "fpo":
         defaults["multiplier"] = 1.0
     constraints = _constraints(task, cost_limit, usual)
-    return Config(task, options, constraints, tuple(own), **{**defaults, **settings})
+    return Config(task, plain_options(options), constraints, tuple(own), **{**defaults, **settings})
 
 
 def _of_the_paper(preset: "Preset", names: Sequence[str]) -> tuple[dict[str, Constraint], dict[str, Any]]:
@@ -384,6 +397,7 @@ def _of_the_paper(preset: "Preset", names: Sequence[str]) -> tuple[dict[str, Con
         "delta": preset.delta,
         "bootstrap": False,
         "max_kl": math.inf,
+        "critic": preset.critic,
         "critic_steps": 1,
     }
 

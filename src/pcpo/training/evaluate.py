@@ -14,13 +14,14 @@ from jaxtyping import Float
 
 from pcpo import __version__
 from pcpo.rl.rollout import Rollout
-from pcpo.tasks.api import DeviceTask
+from pcpo.tasks.api import Task
 from pcpo.training import checkpoint
 from pcpo.training.checkpoint import Checkpoint, CheckpointError
-from pcpo.training.collect_device import DeviceProgram
+from pcpo.training.collect_host import HostProgram
 from pcpo.training.config import Config
 from pcpo.training.files import write_json
-from pcpo.training.programs import program_for, shape_of_state
+from pcpo.training.host.fleet import Hands
+from pcpo.training.programs import AnyProgram, program_for, shape_of_state
 from pcpo.training.run import CHECKPOINTS, EVALUATION, Run
 from pcpo.training.statistics import mean_interval, probability_within
 
@@ -30,6 +31,8 @@ FILE = EVALUATION
 """Where a run keeps its last evaluation."""
 BLOCK = 1000
 """Episodes of each seed that are played at once."""
+HOST_BLOCK = 64
+"""The same on the host, where episodes may be long and observations wide, and little is gained by more."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +104,8 @@ def evaluate(
     episodes: int = 1000,
     deterministic: bool = False,
     update: int | None = None,
-    task: DeviceTask | None = None,
+    task: Task | None = None,
+    hands: Hands = Hands(),  # noqa: B008 (unchangeable)
 ) -> Evaluation:
     """Plays fresh episodes with the policies of a run.
 
@@ -112,16 +116,22 @@ def evaluate(
             trained, which draws its actions.
         update: Of which checkpoint, by the number of updates made before it; the newest by default.
         task: The task itself, where it is not one that pcpo knows.
+        hands: Who steps the environments of a task on the host.
 
     Raises:
         RunError: If there is no such checkpoint, or it is damaged.
+        WorldError: If an environment cannot go on.
         ValueError: If no episodes are asked for.
     """
     if episodes < 1:
         raise ValueError(f"episodes is {episodes}; play 1 or more, such as 1000")
-    program, found = trained(run, update, task)
+    program, found = trained(run, update, task, hands)
     config = run.record.at(found.update)
-    played = play_episodes(program, found.tree, config, episodes, deterministic)
+    try:
+        played = play_episodes(program, found.tree, config, episodes, deterministic)
+    finally:
+        if isinstance(program, HostProgram):
+            program.close()
     judgements = {
         seed: judge(Episodes(*(each[place : place + 1] for each in played)), config)
         for place, seed in enumerate(config.all_seeds)
@@ -136,9 +146,14 @@ def save_evaluation(run: Run, evaluation: Evaluation) -> Path:
     return path
 
 
-def trained(run: Run, update: int | None = None, task: DeviceTask | None = None) -> tuple[DeviceProgram, Checkpoint]:
+def trained(
+    run: Run,
+    update: int | None = None,
+    task: Task | None = None,
+    hands: Hands = Hands(),  # noqa: B008 (unchangeable)
+) -> tuple[AnyProgram, Checkpoint]:
     """The program of a run, and the state that it had reached."""
-    program = program_for(run.config, task)
+    program = program_for(run.config, task, hands=hands)
     like = shape_of_state(program, run.config)
     if update is None:
         return program, run.latest_state(like)
@@ -150,10 +165,10 @@ def trained(run: Run, update: int | None = None, task: DeviceTask | None = None)
 
 
 def play_episodes(
-    program: DeviceProgram, state: Any, config: Config, episodes: int, deterministic: bool = False
+    program: AnyProgram, state: Any, config: Config, episodes: int, deterministic: bool = False
 ) -> Episodes:
     """Sums over fresh episodes of each seed, played in blocks of one size, so that one program serves all of them."""
-    block = min(episodes, BLOCK)
+    block = min(episodes, HOST_BLOCK if isinstance(program, HostProgram) else BLOCK)
     parts = [
         _sums(program.rollout(state, number, block, deterministic), config) for number in range(-(-episodes // block))
     ]

@@ -19,10 +19,12 @@ import jax
 
 from pcpo.rl.learner import Metrics
 from pcpo.rl.options import Hyper
-from pcpo.tasks.api import DeviceTask
+from pcpo.tasks.api import Task, WorldError
 from pcpo.training.checkpoint import Checkpoint
+from pcpo.training.collect_host import HostProgram
 from pcpo.training.config import Config
 from pcpo.training.files import RunError
+from pcpo.training.host.fleet import Hands
 from pcpo.training.metrics import Row, RowMaker, Totals
 from pcpo.training.programs import program_for, shape_of_state
 from pcpo.training.progress import Display, Silent
@@ -48,7 +50,7 @@ class Program(Protocol):
         """The state before the first update."""
         ...
 
-    def update(self, state: Any, hyper: Hyper) -> tuple[Any, Metrics]:
+    def update(self, state: Any, hyper: Hyper) -> tuple[Any, Any]:
         """One update of every seed. Returns at once; the state that is passed is used up."""
         ...
 
@@ -73,6 +75,8 @@ class Session:
     watch: Watch
     recorded: int = field(init=False)
     """Updates whose rows are made, and written where there is somewhere to write."""
+    failure: WorldError | None = None
+    """Why an environment cannot go on, and so neither can the training."""
 
     def __post_init__(self) -> None:
         """A session begins with all that came before on record."""
@@ -98,10 +102,14 @@ class Session:
         return cls(program, record, found.tree, found.update, RowMaker(config, totals), watch)
 
     def hand(self, count: int) -> Handed:
-        """Gives the device so many updates to compute."""
+        """Gives the device so many updates to compute; fewer, if an environment cannot go on."""
         handed = Handed(self.update, [])
         for _ in range(count):
-            self.state, metrics = self.program.update(self.state, self._hyper())
+            try:
+                self.state, metrics = self.program.update(self.state, self._hyper())
+            except WorldError as failure:
+                self.failure = failure
+                break
             handed.metrics.append(metrics)
             self.update += 1
         return handed
@@ -114,6 +122,19 @@ class Session:
         for update, metrics in enumerate(fetched, handed.first):
             rows += self.maker.rows(update, metrics, self.record.at(update).limits, seconds)
         return rows
+
+    def news(self) -> list[str]:
+        """What went wrong with environments, and was mended, since this was last asked."""
+        if not isinstance(self.program, HostProgram):
+            return []
+        news = list(self.program.told)
+        self.program.told.clear()
+        return news
+
+    def close(self) -> None:
+        """Ends the processes that step environments; they are started again if they are needed again."""
+        if isinstance(self.program, HostProgram):
+            self.program.close()
 
     def meta(self) -> dict[str, Any]:
         """What a checkpoint needs besides the state."""
@@ -184,7 +205,7 @@ class Listener:
         self.session.recorded = rows[-1]["update"] + 1
         warnings = self.session.watch.see(rows)
         self.display.show(rows)
-        for warning in warnings:
+        for warning in [*self.session.news(), *warnings]:
             self.display.say(f"warning: {warning}")
         if self.board is not None:
             self.board(rows)
@@ -212,13 +233,19 @@ def advance(session: Session, until: int, listener: Listener) -> None:
 
     While updates are short, the device computes the next ones while the rows of the last ones are made. With a
     callback it looks after every update, so that stopping leaves the state that belongs to the row.
+
+    Raises:
+        WorldError: If an environment cannot go on. Rows of all updates before that have been heard.
     """
     most = 1 if listener.callback is not None else MOST_AT_ONCE
     count, waiting, since = 1, None, time.perf_counter()
-    while session.update < until and listener.stop.reason is None:
+    while session.update < until and listener.stop.reason is None and session.failure is None:
         handed = session.hand(min(count, until - session.update))
         if waiting is not None:
             since = _look(session, waiting, since, listener)
+        if not handed.metrics:
+            waiting = None
+            continue
         if count > 1 and not listener.due:
             waiting = handed
             continue
@@ -231,6 +258,8 @@ def advance(session: Session, until: int, listener: Listener) -> None:
             since = time.perf_counter()
     if waiting is not None:
         _look(session, waiting, since, listener)
+    if session.failure is not None:
+        raise session.failure
 
 
 def _look(session: Session, handed: Handed, since: float, listener: Listener) -> float:
@@ -265,6 +294,8 @@ class Manner(NamedTuple):
     callback: Callback | None = None
     checkpoint_every: float = CHECKPOINT_EVERY
     tensorboard: bool = False
+    hands: Hands = Hands()
+    """Who steps the environments of a task on the host."""
 
 
 def train(
@@ -272,7 +303,7 @@ def train(
     directory: Path,
     manner: Manner = Manner(),  # noqa: B008 (unchangeable)
     *,
-    task: DeviceTask | None = None,
+    task: Task | None = None,
     overwrite: bool = False,
 ) -> Ended:
     """Trains, from the beginning, and leaves a run.
@@ -281,14 +312,15 @@ def train(
         config: The settings.
         directory: Where the run goes.
         manner: How it is shown and saved.
-        task: The task itself, where it is not one that `pcpo.tasks.registry` knows.
+        task: The task itself, where it is not one that `pcpo.training.named` can make again.
         overwrite: Whether a run that is there already may be replaced.
 
     Raises:
         ValueError: If that cannot be done as asked. Nothing has been changed then.
+        WorldError: If an environment cannot go on; the updates before that are saved.
         OSError: If the file system refuses, then or later.
     """
-    program = program_for(config, task)
+    program = program_for(config, task, hands=manner.hands)
     _check_board(manner.tensorboard)
     with new_run(directory, config, overwrite) as writer, manner.display as display:
         display.start(config, 0)
@@ -302,7 +334,7 @@ def resume(
     *,
     updates: int | None = None,
     limits: Mapping[str, float] | None = None,
-    task: DeviceTask | None = None,
+    task: Task | None = None,
 ) -> Ended:
     """Goes on with a run, bit for bit where it stopped.
 
@@ -311,17 +343,18 @@ def resume(
         manner: How it is shown and saved.
         updates: How many updates there shall be in all; as many as before where not given.
         limits: Other limits for the updates to come.
-        task: The task itself, where the run was started with one that `pcpo.tasks.registry` does not know.
+        task: The task itself, where the run was started with one that `pcpo.training.named` cannot make again.
 
     Raises:
         ValueError: If that cannot be done as asked. Nothing has been changed then.
+        WorldError: If an environment cannot go on; the updates before that are saved.
         OSError: If the file system refuses, then or later.
     """
     _check_board(manner.tensorboard)
     with old_run(directory) as writer:
         config = writer.record.config.with_limits(limits or {})
         config = config if updates is None else config.replace(updates=updates)
-        program = program_for(config, task)
+        program = program_for(config, task, hands=manner.hands)
         found, complaints = newest_fitting(writer, shape_of_state(program, config))
         done = 0 if found is None else found.update
         if config.updates < done:
@@ -346,9 +379,13 @@ def _go_on(session: Session, writer: RunWriter, manner: Manner) -> Ended:
     until, stop = session.record.config.updates, Stop()
     with _board(writer.directory, session.update, manner.tensorboard) as board:
         listener = Listener(session, writer, manner.display, stop, manner.callback, board, manner.checkpoint_every)
-        with listening(stop, manner.display.say):
+        with contextlib.closing(session), listening(stop, manner.display.say):
             listener.save()
-            advance(session, until, listener)
+            try:
+                advance(session, until, listener)
+            except WorldError:
+                listener.save()
+                raise
             listener.save()
     stopped_by = stop.reason if session.update < until else None
     return Ended(writer.directory, session.update, until, stopped_by, tuple(session.watch.summary(session.update)))

@@ -19,7 +19,7 @@ from pcpo.training.config import Config
 Row: TypeAlias = dict[str, Any]
 """One update of one seed."""
 
-WALL_CLOCK = ("seconds",)
+WALL_CLOCK = ("seconds", "worker_failures")
 """The columns in which two equal runs differ."""
 
 # What the rows call the metrics of the learner, where it is not the same.
@@ -44,6 +44,9 @@ _PER_COST = {
     "cost_changes": "cost_changes",
     "bound_estimate_costs": "bound_estimate_costs",
 }
+_ON_HOST = ("worker_failures",)
+"""Of tasks simulated on the host only: how often processes of the environments died, hung or failed in the batch, and
+were replaced."""
 _NOW_AND_THEN = ("spectrum_min", "spectrum_max", "condition")
 """Measured at intervals; null in between without being listed in ``nonfinite``."""
 
@@ -146,6 +149,7 @@ class RowMaker:
             "status": Status(int(metrics["status"])).name.lower(),
             "refused": [name for name, found in zip(NONFINITE_NAMES, metrics["nonfinite"], strict=True) if found],
             "seconds": seconds,
+            **{name: int(metrics[name]) for name in _ON_HOST if name in metrics},
         }
         row["nonfinite"] = strange
         return row

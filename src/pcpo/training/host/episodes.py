@@ -40,7 +40,15 @@ class Plan(NamedTuple):
     """Names the batch in messages."""
 
 
-def play(task: HostTask, fleet: Fleet, act: Act, plan: Plan, tell: Callable[[str], None]) -> Rollout:
+class Played(NamedTuple):
+    """A batch."""
+
+    rollout: Rollout
+    failures: int
+    """So often workers died, hung or failed, and were replaced."""
+
+
+def play(task: HostTask, fleet: Fleet, act: Act, plan: Plan, tell: Callable[[str], None]) -> Played:
     """One episode for each seed.
 
     Args:
@@ -71,18 +79,19 @@ class _Batch:
         self.begun = 0
         self.failures: Counter[int] = Counter()
         """Of each episode."""
+        self.replaced = 0
         self.strange: set[str] = set()
         """What has been told of already."""
         self.observations = np.zeros((plan.block, task.observation_size), dtype)
         self.noise = np.zeros((plan.block, *plan.noise.shape[2:]), dtype)
 
-    def play(self) -> Rollout:
+    def play(self) -> Played:
         self._begin(np.arange(len(self.episode)))
         while (busy := np.flatnonzero(self.episode >= 0)).size:
             self._decide(busy)
             self._have("step", busy)
             self._begin(self._record(busy))
-        return self.rollout
+        return Played(self.rollout, self.replaced)
 
     def _begin(self, rows: npt.NDArray[Any]) -> None:
         """The next episodes, in environments that have none to play."""
@@ -172,6 +181,7 @@ class _Batch:
         """New environments in place of those that were lost, where those were."""
         while failure is not None:
             self._count(failure)
+            self.replaced += 1
             self.fleet.replace(failure.worker)
             failure = self._catch_up(self._rows_of(failure.worker))
 

@@ -12,7 +12,7 @@ import sys
 import time
 import weakref
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import cloudpickle
 import numpy as np
@@ -44,6 +44,7 @@ class Failure(NamedTuple):
     """The environment's own error in full."""
 
 
+@runtime_checkable
 class Fleet(Protocol):
     """Environments in rows of a table, dealt to workers in turn: row i belongs to worker ``i % workers``."""
 
