@@ -70,6 +70,20 @@ def save_ant(name, steps, seed):
     write(name, task.paint(task, scenes[: steps + 1], rewards[:steps], costs[:steps]), colours=256)
 
 
+def save_traffic(name, steps, act, **options):
+    """A picture of traffic; act(t, noise)."""
+    task, noise = make(name, **options), np.random.default_rng(0)
+    assert isinstance(task, HostTask)
+    assert task.paint is not None
+    scenes, rewards, costs = play_on_host(task, lambda observation, t: act(t, noise), 0)
+    write(name, task.paint(task, scenes[: steps + 1], rewards[:steps], costs[:steps]))
+
+
+def switch_in_turn(t, noise):
+    """Every light every 11 seconds, one 3 seconds after the other."""
+    return [1.0 if (t + 3 * light) % 11 == 0 else -1.0 for light in range(4)]
+
+
 def write(name, picture, colours=128):
     way = Image.Quantize.MEDIANCUT if colours < 256 else Image.Quantize.MAXCOVERAGE
     image = Image.fromarray(picture).quantize(colours, way, dither=Image.Dither.NONE)
@@ -82,3 +96,5 @@ if __name__ == "__main__":
     save("point-gather", 10, seek_apples, seed=13)
     save_ant("ant-circle", 380, seed=28)
     save_ant("ant-gather", 400, seed=18)
+    save_traffic("grid", 130, switch_in_turn)
+    save_traffic("bottleneck", 330, lambda t, noise: noise.normal(size=20), action_mode="normalize")

@@ -57,6 +57,8 @@ SIZES = {
     "point-square": (9, 2, 50),
     "ant-circle": (32, 8, 500),
     "ant-gather": (52, 8, 500),
+    "grid": (156, 4, 400),
+    "bottleneck": (141, 20, 500),
 }
 
 
@@ -86,6 +88,18 @@ def test_the_papers_table(name, limit, cost_gae_lambda, batch_size):
     assert (table.gamma, table.gae_lambda, table.cost_discount) == (0.995, 0.95, 1.0)
     assert (table.cost_gae_lambda, table.batch_size) == (cost_gae_lambda, batch_size)
     assert (table.hidden, table.delta) == ((64, 32), 1e-4)
+
+
+@pytest.mark.parametrize(
+    ("name", "cost_gae_lambda", "batch_size", "hidden"),
+    [("grid", 0.5, 10_000, (16, 16)), ("bottleneck", 1.0, 25_000, (50, 25))],
+)
+def test_the_papers_table_for_traffic(name, cost_gae_lambda, batch_size, hidden):
+    table = preset(name)
+    assert dict(table.limits) == {"cost": 0.0}
+    assert (table.gamma, table.gae_lambda, table.cost_discount) == (0.999, 0.97, 1.0)
+    assert (table.cost_gae_lambda, table.batch_size) == (cost_gae_lambda, batch_size)
+    assert (table.hidden, table.delta, table.critic) == (hidden, 1e-4, "linear")
 
 
 def test_a_preset_cannot_be_changed():

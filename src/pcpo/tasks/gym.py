@@ -27,7 +27,12 @@ from pcpo.tasks.scene import Scene
 Observation = npt.NDArray[np.floating[Any]]
 
 
-ENTRY_POINTS = {"ant-circle": "pcpo.tasks.ant.env:AntEnv", "ant-gather": "pcpo.tasks.ant.env:AntEnv"}
+ENTRY_POINTS = {
+    "ant-circle": "pcpo.tasks.ant.env:AntEnv",
+    "ant-gather": "pcpo.tasks.ant.env:AntEnv",
+    "grid": "pcpo.tasks.traffic.env:TrafficEnv",
+    "bottleneck": "pcpo.tasks.traffic.env:TrafficEnv",
+}
 """Of tasks whose environments can do more than `TaskEnv` and `HostTaskEnv`."""
 
 

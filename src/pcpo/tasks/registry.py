@@ -14,6 +14,8 @@ from pcpo.tasks.ant import ant_circle, ant_gather
 from pcpo.tasks.api import DeviceTask, HostTask, Task
 from pcpo.tasks.circle import point_circle, point_square
 from pcpo.tasks.gather import point_gather
+from pcpo.tasks.traffic.bottleneck import bottleneck
+from pcpo.tasks.traffic.grid import grid
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,8 @@ class Preset:
     """Widths of the hidden layers of the policy and of the critics."""
     delta: float = 1e-4
     """Radius of the trust region, in nats."""
+    critic: str = "network"
+    """Whether critics are networks, or linear functions of features."""
 
     def __post_init__(self) -> None:
         """Makes the limits as unchangeable as the rest."""
@@ -82,6 +86,27 @@ _TASKS: Mapping[str, _Entry] = {
         "of mass comes within 1 of, in a room of 13 by 13, and loses 10 if it falls, which ends the episode; each step "
         "that hits a bomb also costs 1. It sees distances in 10 sectors.",
     ),
+    "grid": _Entry(
+        grid,
+        Preset(
+            {"cost": 0.0},
+            gamma=0.999,
+            gae_lambda=0.97,
+            cost_gae_lambda=0.5,
+            batch_size=10_000,
+            hidden=(16, 16),
+            critic="linear",
+        ),
+        "Four traffic lights on two roads that cross two roads, simulated by SUMO, are asked to switch. Reward is how "
+        "fast all cars are. A direction that has been red for more than 7 seconds costs 1 in each further second.",
+    ),
+    "bottleneck": _Entry(
+        bottleneck,
+        Preset({"cost": 0.0}, gamma=0.999, gae_lambda=0.97, batch_size=25_000, hidden=(50, 25), critic="linear"),
+        "Four lanes become two, then one, simulated by SUMO; a tenth of the cars is the agent's, which sets how fast "
+        "they may drive in each piece of the road. Reward is the outflow. A human who has been slower than 3 m/s for "
+        "more than 10 seconds costs 1 in each further half second.",
+    ),
 }
 
 
@@ -95,7 +120,7 @@ def names() -> tuple[str, ...]:
 
 OnDevice: TypeAlias = Literal["point-circle", "point-gather", "point-square"]
 """The names of tasks that are written in JAX, for those who check types."""
-OnHost: TypeAlias = Literal["ant-circle", "ant-gather"]
+OnHost: TypeAlias = Literal["ant-circle", "ant-gather", "grid", "bottleneck"]
 """The names of tasks that are simulated on the host."""
 
 

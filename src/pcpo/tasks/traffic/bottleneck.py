@@ -25,7 +25,7 @@ from jaxtyping import Float
 
 from pcpo.rl.spaces import Box
 from pcpo.tasks.host import HostTask
-from pcpo.tasks.traffic.scene import Road, TrafficScene
+from pcpo.tasks.traffic.scene import LANE, Road, TrafficScene, View
 from pcpo.tasks.traffic.spells import Spells, just_over, over
 from pcpo.tasks.traffic.sumo import Simulation
 from pcpo.tasks.traffic.world import Era, Step, checked_action, checked_choice, host_task, seen_from_above
@@ -254,7 +254,8 @@ class BottleneckWorld:
     def scene(self) -> TrafficScene:
         """The road and the cars."""
         late = {name for name, seconds in self.spells.seconds.items() if seconds > self._slow_limit}
-        return TrafficScene(_roads(), seen_from_above(self._sumo, self.robots, late), (), self._slow_limit, TOP_SPEED)
+        cars = seen_from_above(self._sumo, self.robots, late)
+        return TrafficScene(_VIEWS, _roads(), cars, limit=self._slow_limit, top_speed=TOP_SPEED)
 
     def close(self) -> None:
         """Ends the simulation."""
@@ -343,7 +344,11 @@ class BottleneckWorld:
 @functools.cache
 def _roads() -> tuple[Road, ...]:
     """The stretches between the zippers, and in these the lanes as they come together."""
-    lane, corners = 3.2, ((0.0, 530.0, 4), (570.0, 810.0, 2), (850.0, 985.0, 1))
-    stretches = [Road(((x0, 0.0), (x1, 0.0)), lane * lanes, lanes) for x0, x1, lanes in corners]
-    zippers = [Road(((a[1], 0.0), (b[0], 0.0)), lane * a[2], 0) for a, b in itertools.pairwise(corners)]
+    corners = ((0.0, 530.0, 4), (570.0, 810.0, 2), (850.0, 985.0, 1))
+    stretches = [Road(((x0, 0.0), (x1, 0.0)), LANE * lanes, lanes) for x0, x1, lanes in corners]
+    zippers = [Road(((a[1], 0.0), (b[0], 0.0)), LANE * a[2], 0, LANE * b[2]) for a, b in itertools.pairwise(corners)]
     return (*stretches, *zippers)
+
+
+_VIEWS = tuple(View((x, x + 330.0), (-3.0 * LANE, 3.0 * LANE)) for x in (-2.0, 328.0, 657.0))
+"""The road in three pieces, from its beginning to its end."""

@@ -17,7 +17,7 @@ Differences from Flow:
 import functools
 import itertools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,7 @@ from jaxtyping import Float
 from pcpo.rl.spaces import Box
 from pcpo.tasks.host import HostTask
 from pcpo.tasks.traffic.lights import Lights
-from pcpo.tasks.traffic.scene import Road, Signal, TrafficScene
+from pcpo.tasks.traffic.scene import LANE, Car, Road, Signal, TrafficScene, View
 from pcpo.tasks.traffic.spells import Spells, just_over, over
 from pcpo.tasks.traffic.sumo import Simulation
 from pcpo.tasks.traffic.world import Era, Step, checked_action, checked_choice, host_task, seen_from_above
@@ -191,7 +191,8 @@ class GridWorld:
             Signal(*_place(i), self.lights.shown(i), (self.lights.red[i][0], self.lights.red[i][1]))
             for i in range(LIGHTS)
         )
-        return TrafficScene(_roads(), seen_from_above(self._sumo), tuple(signals), self._red_limit)
+        cars = tuple(_apart(car) for car in seen_from_above(self._sumo))
+        return TrafficScene((_VIEW,), _roads(), cars, tuple(signals), self._red_limit, size=(7.5, 5.4))
 
     def close(self) -> None:
         """Ends the simulation."""
@@ -255,10 +256,24 @@ def _place(light: int) -> tuple[float, float]:
     return BETWEEN * (1 + c), BETWEEN * (1 + r)
 
 
+WIDER = 2.5
+"""By how much roads are wider in pictures than in the world."""
+_VIEW = View((180.0, BETWEEN * (COLUMNS + 1) - 180.0), (180.0, BETWEEN * (ROWS + 1) - 180.0))
+
+
+def _apart(car: Car) -> Car:
+    """A car where a picture shows it: as far along its road as it is, and farther from its middle."""
+    across = "y" if abs(math.cos(car.angle)) > math.sqrt(0.5) else "x"
+    place = getattr(car, across)
+    middle = BETWEEN * round(place / BETWEEN)
+    return replace(car, **{across: middle + WIDER * (place - middle)})
+
+
 @functools.cache
 def _roads() -> tuple[Road, ...]:
-    """Both directions of a road as one, as wide as its two lanes."""
-    width, height = BETWEEN * (COLUMNS + 1), BETWEEN * (ROWS + 1)
-    rows = [Road(((0.0, y), (width, y)), 6.4, 2) for y in (_place(r * COLUMNS)[1] for r in range(ROWS))]
-    columns = [Road(((x, 0.0), (x, height)), 6.4, 2) for x in (_place(c)[0] for c in range(COLUMNS))]
+    """Both directions of a road as one."""
+    lanes, width, height = 2, BETWEEN * (COLUMNS + 1), BETWEEN * (ROWS + 1)
+    wide = WIDER * LANE * lanes
+    rows = [Road(((0.0, y), (width, y)), wide, lanes) for y in (_place(r * COLUMNS)[1] for r in range(ROWS))]
+    columns = [Road(((x, 0.0), (x, height)), wide, lanes) for x in (_place(c)[0] for c in range(COLUMNS))]
     return (*rows, *columns)

@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import tempfile
 from pathlib import Path
+from xml.etree import ElementTree as ET
 
 FOLDER = Path(__file__).parent.parent / "assets" / "traffic"
 
@@ -25,6 +26,21 @@ _OPTIONS = ("--no-turnarounds", "true", "--no-internal-links", "false")
 def path(name: str) -> Path:
     """Where a built network is kept."""
     return FOLDER / f"{name}.net.xml"
+
+
+def fault(file: Path) -> str | None:
+    """What is wrong with a file that holds no network at all: SUMO may end the process on reading such a one.
+
+    Returns:
+        A few words; None for a file that SUMO can judge by itself.
+    """
+    try:
+        root = ET.parse(file).getroot()
+    except (OSError, ET.ParseError) as error:
+        return str(error)
+    if root.tag != "net" or "version" not in root.attrib or root.find("edge") is None:
+        return "it holds no network"
+    return None
 
 
 def build(name: str) -> str:

@@ -7,6 +7,7 @@ either: one call at a time.
 """
 
 import os
+import shutil
 import tempfile
 import weakref
 from pathlib import Path
@@ -64,7 +65,7 @@ class Simulation:
             *("--step-length", str(time_step), "--time-to-teleport", "-1", "--collision.check-junctions", "true"),
             *("--no-step-log", "true", "--no-warnings", str(not warnings).lower(), *_NEVER),
         ]
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._routes: Path | None = None
         self._finalizer: weakref.finalize[..., Simulation] | None = None
         self._started_by = 0
         self._seed = 0
@@ -76,8 +77,10 @@ class Simulation:
             WorldError: The process has a simulation already, or SUMO refuses what it was given.
         """
         self._claim()
+        if not self.sumo.isLoaded() and (fault := nets.fault(self._net)):
+            raise WorldError(f"{self.task}: {self._net} is no network ({fault}); install pcpo again")
         self._seed = int(np.random.SeedSequence(seed & (2**64 - 1)).generate_state(1)[0] >> 1)
-        options = ["-n", str(self._net), "-r", str(self._routes()), *self._options, "--seed", str(self._seed)]
+        options = ["-n", str(self._net), "-r", str(self._routes), *self._options, "--seed", str(self._seed)]
         try:
             if self.sumo.isLoaded():
                 self.sumo.load(options)
@@ -109,17 +112,7 @@ class Simulation:
         """Ends SUMO and lets others have the process; a later `load` starts it again."""
         if self._finalizer is not None:
             self._finalizer()
-            self._finalizer = None
-        if self._folder is not None:
-            self._folder.cleanup()
-            self._folder = None
-
-    def _routes(self) -> Path:
-        """The demand as a file, since SUMO reads nothing else."""
-        if self._folder is None:
-            self._folder = tempfile.TemporaryDirectory(prefix="pcpo-traffic-")
-            (Path(self._folder.name) / "demand.rou.xml").write_text(self._demand)
-        return Path(self._folder.name) / "demand.rou.xml"
+            self._finalizer = self._routes = None
 
     def _claim(self) -> None:
         """Makes sure that this process simulates nothing else."""
@@ -136,7 +129,11 @@ class Simulation:
         else:
             _owner = weakref.ref(self)
             self._started_by = os.getpid()
-            self._finalizer = weakref.finalize(self, _release, self.sumo, self._started_by)
+            # The demand goes into a file, since SUMO reads nothing else.
+            folder = Path(tempfile.mkdtemp(prefix="pcpo-traffic-"))
+            self._finalizer = weakref.finalize(self, _release, self.sumo, self._started_by, folder)
+            self._routes = folder / "demand.rou.xml"
+            self._routes.write_text(self._demand)
             return
         raise WorldError(
             f"{self.task}: {whose}, and SUMO can only run once in a process; close that environment first, or give "
@@ -148,9 +145,10 @@ class Simulation:
         return (self.sumo.TraCIException, self.sumo.FatalTraCIError)
 
 
-def _release(sumo: Any, started_by: int) -> None:
+def _release(sumo: Any, started_by: int, folder: Path) -> None:
     """Closes SUMO, in the process that started it; a copy made by fork leaves it alone."""
     global _owner  # noqa: PLW0603
     if started_by == os.getpid():
         sumo.close()
+        shutil.rmtree(folder, ignore_errors=True)
         _owner = None

@@ -12,6 +12,7 @@ from jaxtyping import Float, Int
 
 from pcpo.rl.spaces import Box
 from pcpo.tasks.host import HostTask, Outcomes, WorldError
+from pcpo.tasks.traffic.draw import paint
 from pcpo.tasks.traffic.scene import Car, TrafficScene
 
 ENVIRONMENTS = 16
@@ -88,6 +89,11 @@ class TrafficWorlds:
             observation[None], np.array([reward]), np.array([[cost]]), np.array([crashed]), np.zeros(1, bool)
         )
 
+    def scene(self, which: int) -> TrafficScene:
+        """What a picture shows of it."""
+        del which
+        return self.world.scene()
+
     def close(self) -> None:
         """Ends the simulation."""
         self.world.close()
@@ -115,6 +121,8 @@ def host_task(name: str, observation_size: int, box: Box, horizon: int, make: Ca
         worlds=functools.partial(one_world, name, make),
         environments=ENVIRONMENTS,
         per_process=1,
+        paint=paint,
+        film_every=2,
     )
 
 
