@@ -146,7 +146,7 @@ class _Batch:
         if strange.any() and what not in self.strange:
             self.strange.add(what)
             first = int(np.argmax(strange))
-            row = rows[first]
+            row = int(rows[first])
             component = int(np.argmin(np.isfinite(values[first])))
             self.tell(
                 f"{self.task.name} gave {what} that is not finite, {values[first, component]} in component "
