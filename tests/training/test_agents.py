@@ -307,6 +307,17 @@ def test_a_run_is_left_and_gone_on_with(trained, tmp_path):
     assert without_clock(rows_in(out)) == without_clock(trained.rows)
 
 
+def test_limits_may_change_between_two_calls_of_learn(tmp_path):
+    learner = agent(cost_limit=20.0)
+    for limits in (None, {"cost": 10.0}, None):
+        learner.learn(1, limits=limits, out=tmp_path / "run")
+    assert [row["limits"]["cost"] for row in rows_in(tmp_path / "run")] == [20.0, 10.0, 10.0]
+    with pytest.raises(ValueError, match="has no cost 'heat'"):
+        learner.learn(1, limits={"heat": 1.0}, out=tmp_path / "run")
+    assert learner.config.limits == Run.open(tmp_path / "run").record.config.limits == {"cost": 10.0}
+    assert agent(cost_limit=20.0).learn(1, limits={"cost": 7.0}).rows[0]["limits"] == {"cost": 7.0}
+
+
 def test_a_run_is_not_overwritten_unless_asked(trained, tmp_path):
     agent().learn(1, out=tmp_path)
     with pytest.raises(RunError, match=r"holds a run already.*--overwrite"):

@@ -125,6 +125,7 @@ class Agent:
         updates: int = 100,
         callback: Callback | None = None,
         *,
+        limits: Mapping[str, float] | None = None,
         out: str | os.PathLike[str] | None = None,
         overwrite: bool = False,
         progress: bool | None = None,
@@ -134,6 +135,7 @@ class Agent:
         Args:
             updates: How many more.
             callback: Sees every row, in order; returning False stops after that update.
+            limits: Other limits from now on, by the names of the costs; those that are not named stay.
             out: A directory to leave a run in, for `pcpo plot`, `evaluate` and all the others; called again with the
                 same one, the run goes on. So it does for an agent that was loaded from there.
             overwrite: Whether a run that is there already may be replaced.
@@ -154,11 +156,13 @@ class Agent:
                 "from; load the agent from its run, or make a new one"
             )
         until = self.updates + settings_of(Config)["updates"].checked("updates", updates)
-        record = session.record.changed(self.updates, {}, until)
+        other = dict(limits or {})
+        self.config.with_limits(other)  # raises where there is no such cost
+        record = session.record.changed(self.updates, other, until)
         stop = Stop()
         shown = sys.stderr.isatty() if progress is None else progress
         display: Display = display_for() if shown else Silent()
-        with self._writer(out, record, overwrite) as writer, display:
+        with self._writer(out, record, other, overwrite) as writer, display:
             session.record = record if writer is None else writer.record
             display.start(self.config, self.updates)
             listener = Listener(session, writer, display, stop, callback, self.rows.extend)
@@ -268,7 +272,7 @@ class Agent:
 
     @contextlib.contextmanager
     def _writer(
-        self, out: str | os.PathLike[str] | None, record: Record, overwrite: bool
+        self, out: str | os.PathLike[str] | None, record: Record, limits: Mapping[str, float], overwrite: bool
     ) -> Generator[RunWriter | None]:
         """What writes the run, if one is wanted: a new one, or on in the one that this agent has left."""
         if out is None:
@@ -284,7 +288,7 @@ class Agent:
                         f"agent has made {self.updates}; load the agent from there, or leave out away"
                     )
                 writer.go_back(found)
-                writer.change(self.updates, {}, record.config.updates)
+                writer.change(self.updates, limits, record.config.updates)
                 yield writer
             return
         if self.updates:

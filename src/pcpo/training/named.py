@@ -61,7 +61,7 @@ def named(name: str, options: Mapping[str, Any]) -> Named:
 
 
 def task_of(thing: Any, cost: Any = None, max_episode_steps: int | None = None, name: str | None = None) -> Task:
-    """The task of an object: a task, or a function that makes an environment of Gymnasium's or of gymnax's kind.
+    """The task of an object: a task, or what makes an environment of Gymnasium's, gymnax's or Brax's kind.
 
     Args:
         thing: The object.
@@ -77,11 +77,14 @@ def task_of(thing: Any, cost: Any = None, max_episode_steps: int | None = None, 
         if given:
             raise ValueError(f"{given[0]} is given, but {thing.name} is a task and has its own; leave {given[0]} out")
         return thing
-    from pcpo.tasks.adapters import gymnasium, gymnax
+    from pcpo.tasks.adapters import brax, gymnasium, gymnax
 
-    if gymnax.is_gymnax(thing):
+    one = not isinstance(thing, type)  # a class has the methods of an environment, but makes some
+    if one and gymnax.is_gymnax(thing):
         return gymnax.from_gymnax(thing, cost=cost, horizon=max_episode_steps, name=name)
-    if gymnasium.is_environment(thing):
+    if one and brax.is_brax(thing):
+        return brax.from_brax(thing, cost=cost, horizon=max_episode_steps, name=name)
+    if one and gymnasium.is_environment(thing):
         raise ValueError(
             f"{_shown(thing)} is one environment, but several are needed; give a function that makes one, as in "
             "PCPO(lambda: gymnasium.make('CartPole-v1'), ...)"
@@ -94,7 +97,7 @@ def task_of(thing: Any, cost: Any = None, max_episode_steps: int | None = None, 
     make: Callable[[], Any] = thing
     called = name or getattr(thing, "__name__", _shown(thing))
     made = _called(make, called)
-    if isinstance(made, DeviceTask | HostTask) or gymnax.is_gymnax(made):
+    if isinstance(made, DeviceTask | HostTask) or gymnax.is_gymnax(made) or brax.is_brax(made):
         return task_of(made, cost, max_episode_steps, name)
     if not gymnasium.is_environment(made):
         raise ValueError(
