@@ -5,30 +5,43 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from pcpo.core.bounds import episodic_path_penalty, path_penalty
+from pcpo.core.line_search import Reason
 from pcpo.core.spectrum import lanczos
 from pcpo.core.types import LocalModel, Status, StepInfo, Surrogates, Tree
 from pcpo.core.vectors import all_finite, as_vectors, ratio
+from pcpo.rl.normalize import Normalizer
 from pcpo.rl.rollout import Rollout
 
-NONFINITE_NAMES = ("observation", "reward", "cost", "action", "gradient", "curvature", "critic", "surrogate")
+NONFINITE_NAMES = (
+    "observation", "reward", "cost", "action", "gradient", "curvature", "critic", "surrogate", "statistics"
+)  # fmt: skip
 """What can turn out not to be a number; the order of the metric ``nonfinite``."""
 
 
 def find_nonfinite(
-    rollout: Rollout, model: LocalModel, info: StepInfo, critics: Tree, values: Float[Array, "k T E"]
+    rollout: Rollout,
+    model: LocalModel,
+    info: StepInfo,
+    critics: Tree,
+    values: Float[Array, "k T E"],
+    normalizer: Normalizer,
 ) -> Bool[Array, " q"]:
     """Which of the quantities in `NONFINITE_NAMES` are not finite, each only where what it is made of still was.
 
-    So a single infinite reward is named as the reward, not as everything that came of it.
+    So a single infinite reward is named as the reward, not as everything that came of it. Critics and normalizer are
+    those that the batch would lead to. A line search that ended at numbers which were none has found no step, but what
+    it saw is named all the same.
     """
     played = _played_nonfinite(rollout)
     sound = ~jnp.any(played)
+    statistics = sound & ~all_finite(*normalizer[:3])
     critic = sound & ~all_finite(values, *jax.tree.leaves(critics))
-    sound &= ~critic
+    sound &= ~critic & ~statistics
     gradient = sound & ~all_finite(*jax.tree.leaves((model.g, model.a)), model.b)
     curvature = sound & ~gradient & ~all_finite(info.cg_residuals)
-    surrogate = sound & ~gradient & ~curvature & (info.status == Status.NONFINITE)
-    return jnp.stack([*played, gradient, curvature, critic, surrogate])
+    searched = info.extra.get("line_search", jnp.zeros((), jnp.int32)) == Reason.NOT_FINITE
+    surrogate = sound & ~gradient & ~curvature & (searched | (info.status == Status.NONFINITE))
+    return jnp.stack([*played, gradient, curvature, critic, surrogate, statistics])
 
 
 def _played_nonfinite(rollout: Rollout) -> Bool[Array, " 4"]:

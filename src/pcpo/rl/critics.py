@@ -157,8 +157,8 @@ def _scale(rows: Float[Array, "k N"], shares: Float[Array, " N"]) -> tuple[Float
     mean = jnp.sum(rows * shares[None, :], axis=1)
     deviation = jnp.sqrt(jnp.sum((rows - mean[:, None]) ** 2 * shares[None, :], axis=1))
     rounding = 32.0 * jnp.finfo(rows.dtype).eps * jnp.abs(mean)
-    return mean, jnp.where(deviation > rounding, deviation, 0.0)
+    return mean, jnp.where(deviation <= rounding, 0.0, deviation)
 
 
 def _or_one(scale: Float[Array, " k"]) -> Float[Array, " k"]:
-    return jnp.where(scale > 0.0, scale, 1.0)
+    return jnp.where(scale == 0.0, 1.0, scale)  # what is not a number stays visible

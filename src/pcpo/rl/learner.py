@@ -102,7 +102,7 @@ def make_learner(policy: Policy, critic: Network, observation_size: int, options
             iteration=state.iteration,
         )
         # An update with anything in it that is not a number is not made.
-        nonfinite = find_nonfinite(rollout, model, info, fitted, signals.values)
+        nonfinite = find_nonfinite(rollout, model, info, fitted, signals.values, proposed.normalizer)
         refused = jnp.any(nonfinite)
         kept = jax.tree.map(lambda new, old: jnp.where(refused, old, new), proposed, state)
         metrics = {

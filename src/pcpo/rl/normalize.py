@@ -18,8 +18,14 @@ class Normalizer(NamedTuple):
     batches: Int[Array, ""]
 
     def apply(self, observations: Float[Array, "*batch o"]) -> Float[Array, "*batch o"]:
-        """Observations with mean 0 and variance 1; unchanged before the first statistics."""
-        scale = jnp.where(self.variance > 0.0, jnp.sqrt(jnp.where(self.variance > 0.0, self.variance, 1.0)), 1.0)
+        """Observations with mean 0 and variance 1; unchanged before the first statistics.
+
+        A component that never varied is centred only. Its variance need not be zero: the mean of a million equal
+        numbers is not quite that number, and dividing by the difference would make noise of it.
+        """
+        deviation = jnp.sqrt(self.variance)
+        rounding = 32.0 * jnp.finfo(deviation.dtype).eps * jnp.abs(self.mean)
+        scale = jnp.where(deviation <= rounding, 1.0, deviation)
         shape = (1,) * (observations.ndim - 1) + (-1,)
         centred = (observations - self.mean.reshape(shape)) / scale.reshape(shape)
         return jnp.where(self.seen > 0.0, jnp.clip(centred, -CLIP, CLIP), observations)
@@ -33,10 +39,7 @@ def empty(size: int) -> Normalizer:
 def include(
     normalizer: Normalizer, observations: Float[Array, "T E o"], mask: Bool[Array, "T E"], until: int
 ) -> Normalizer:
-    """The statistics with one more batch in them, merged as by Chan et al. (1979); frozen after ``until`` batches.
-
-    A component that never varied keeps its scale: it is centred only.
-    """
+    """The statistics with one more batch in them, merged as by Chan et al. (1979); frozen after ``until`` batches."""
     weights = mask.astype(observations.dtype)[..., None]
     count = jnp.sum(weights)
     mean = jnp.sum(weights * observations, axis=(0, 1)) / jnp.maximum(count, 1.0)
