@@ -70,6 +70,8 @@ class Options:
         """Checks the choices."""
         if self.algorithm not in ALGORITHMS:
             raise ValueError(f"algorithm is {self.algorithm!r}; pass one of {', '.join(ALGORITHMS)}")
+        if self.several not in SEVERAL:
+            raise ValueError(f"several is {self.several!r}; pass one of {', '.join(SEVERAL)}")
         parts, counts = self._parts_and_counts()
         for name, part in parts.items():
             if not 0.0 < part <= 1.0:

@@ -32,8 +32,9 @@ def policy_for(observation_size: int, space: Box | Discrete, hidden: tuple[int, 
 
 
 def environment_actions(space: Box | Discrete, actions: Array) -> Array:
-    """Actions as the environment gets them: those of a Box within its bounds."""
+    """Actions as the environment gets them, one or many: those of a Box within its bounds."""
     if isinstance(space, Discrete):
         return actions
-    low, high = (jnp.asarray(bound, actions.dtype) for bound in (space.low, space.high))
+    shape = (1,) * (actions.ndim - 1) + (-1,)
+    low, high = (jnp.asarray(bound, actions.dtype).reshape(shape) for bound in (space.low, space.high))
     return jnp.clip(actions, low, high)
