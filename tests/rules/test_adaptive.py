@@ -134,6 +134,23 @@ def test_curvatures_are_refreshed_when_due_and_kept_between():
     np.testing.assert_allclose([infos[-1]["ritz_min"], infos[-1]["ritz_max"]], values[[0, -1]], rtol=1e-6)
 
 
+def test_one_broken_batch_does_not_blind_the_rule_until_the_next_measurement():
+    """A NaN in H reached the state once, and stayed there for ten updates."""
+    H, g, a, b = as_arrays(random_problem(5, n=8, m=1))
+    rule = rules.pcpo(DELTA, "adaptive", adaptive=AdaptiveOptions(refresh_every=3, products=20))
+    update = jax.jit(lambda H, state: rule.update(curved_model(H, curvature(8, 2.0), g, a, b), state))
+    _, state, info = update(H.at[0, 0].set(jnp.nan), rule.init(1))
+    assert info.status == Status.NONFINITE
+    assert state == rule.init(1)  # nothing learnt, and still due
+    _, state, info = update(H, state)
+    assert state.updates == 1
+    np.testing.assert_allclose(info.extra["smoothness"], 2.0, rtol=1e-6)
+    step, later, info = update(H.at[0, 0].set(jnp.nan), state)  # not due: H is not measured, and the step is refused
+    assert info.status == Status.NONFINITE
+    assert not np.any(step)
+    np.testing.assert_allclose(later.smoothness, 2.0, rtol=1e-6)
+
+
 def paper(smoothness, ritz_min, ritz_max, eta, damping=0.0, violated=False):
     from pcpo.rules._adaptive import paper_conditions
 

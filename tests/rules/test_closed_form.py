@@ -136,17 +136,18 @@ def scipy_cpo(p: Problem, delta: float) -> tuple[np.ndarray, bool]:
     return np.linalg.solve(root, found.x), True
 
 
-@pytest.mark.parametrize("violation", [0.02, 0.1, 0.5])
+@pytest.mark.parametrize("violation", [0.0, 0.02, 0.1, 0.5])
 def test_cpo_agrees_with_a_general_solver(violation):
+    """From b = 0 exactly, and where the half-space hardly cuts the trust region, cuts it, or may miss it."""
     problems = random_problems(seed=40, count=120, n=6, m=1, violation=violation)
     steps, info = solve_all(rules.cpo(DELTA, line_search=False, **EXACT), problems)
     seen = set()
     for i, p in enumerate(problems.each()):
         d, case = np.asarray(steps[i]), DualCase(int(info.extra["case"][i]))
         expected, feasible = scipy_cpo(p, DELTA)
-        seen.add((case, np.sign(p.b[0])))
         w = np.linalg.solve(p.H, p.a[0])
         reach = np.sqrt(2 * DELTA * (p.a[0] @ w))
+        seen.add("inside" if p.b[0] <= -reach else (case, np.sign(p.b[0])))
         assert 0.5 * d @ p.H @ d <= DELTA * (1 + 1e-9)
         if feasible:
             assert case != DualCase.INFEASIBLE
@@ -160,8 +161,12 @@ def test_cpo_agrees_with_a_general_solver(violation):
         rebuilt = info.eta[i] * np.linalg.solve(p.H, p.g) - info.multipliers[i, 0] * w
         assert relative_error(rebuilt, d) < 1e-7
         assert info.multipliers[i, 0] >= 0.0
+    if violation == 0.0:
+        assert seen == {(DualCase.INACTIVE, 0.0), (DualCase.ACTIVE, 0.0)}
+    if violation == 0.5:
+        assert "inside" in seen, "the half-space always cut the trust region"
     if violation == 0.1:
-        assert seen == {
+        assert seen - {"inside"} == {
             (DualCase.INACTIVE, -1.0),
             (DualCase.INACTIVE, 1.0),
             (DualCase.ACTIVE, -1.0),

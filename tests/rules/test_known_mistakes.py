@@ -1,8 +1,8 @@
 """Mistakes that other codes make, planted in our own pieces: our checks must reject every one of them.
 
-Sources: the comparison of OmniSafe, SafePO and FSRL with the paper (`shared/facts/peers.md`, section 3: rows 1 to 20,
-SafePO's extras, FSRL's), the traps of the specification (`shared/spec/mujoco-tasks-and-algorithms.md`, section 3,
-called "trap 1" to "trap 20" here, and its section 2), and the traps of formulas that are easy to copy wrongly.
+Sources: a comparison of OmniSafe, SafePO and FSRL with the paper ("peers 1" to "peers 20" are its rows, beside SafePO's
+extras and FSRL's), and the traps of formulas and of older code that are easy to copy wrongly ("trap 1" to "trap 20",
+"spec 2.6" to "spec 2.8").
 
 Each mistake replaces one function by monkeypatching where the rules look it up. The check must pass before and fail
 after, for the reason named: so the patch is known to have been reached, and cannot rot.
@@ -571,12 +571,15 @@ MISTAKES = {
         r"eta = 1 and multipliers \[1\.\] do not rebuild the step",
     ),
     "nan_guard_with_and_in_pcpo": Mistake(
-        [Patch(pcpo_module, "all_finite", finite_if_any_is)],
+        [Patch(report_module, "all_finite", finite_if_any_is)],
         lambda: checks.refuses_a_nan_in_any_surrogate(pcpo(), VIOLATED),
         r"reward is nan at the step, but the status is PROJECTED",
     ),
     "nan_guard_with_and_in_the_line_search": Mistake(
-        [Patch(penalty_module, "judge", judge_with_and)],
+        [  # and in the report behind it, which would refuse the step a second time
+            Patch(penalty_module, "judge", judge_with_and),
+            Patch(report_module, "all_finite", finite_if_any_is),
+        ],
         lambda: checks.refuses_a_nan_in_any_surrogate(trpo(), GENERAL),
         r"reward is nan at the step, but the status is OK",
     ),

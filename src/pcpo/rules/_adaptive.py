@@ -90,6 +90,8 @@ def choose(
     L = state.smoothness.astype(flat.b.dtype)
     scores = jnp.stack([flat.g @ c.step.d - 0.5 * L * (c.step.d @ c.step.d) for c in (kl, l2)])
     kls = jnp.stack([c.step.kl for c in (kl, l2)])
+    largest = jnp.finfo(scores.dtype).max  # what overflows is reported as the worst number there is, never as NaN
+    scores, kls = jnp.nan_to_num(scores, nan=-largest), jnp.nan_to_num(kls, nan=largest)
     usable = jnp.stack([(c.status < Status.CG_FAILED) & all_finite(*c.step, c.step.kl) for c in (kl, l2)])
     under = usable & (kls <= cap)
     by_score, by_kl = jnp.where(under, scores, -jnp.inf), jnp.where(usable, -kls, -jnp.inf)
@@ -99,7 +101,7 @@ def choose(
     eta = kl.step.eta
     return (
         taken,
-        state._replace(updates=state.updates + 1),
+        state,
         {
             "projection": jnp.where(takes_l2, int(Choice.L2), int(Choice.KL)).astype(jnp.int32),
             "score_kl": scores[Choice.KL],
@@ -144,9 +146,14 @@ def _verdict(yes: Bool[Array, ""], no: Bool[Array, ""]) -> Int[Array, ""]:
 
 
 def _refreshed(flat: LocalModel, state: AdaptiveState, options: AdaptiveOptions) -> AdaptiveState:
-    """The state with curvatures measured anew where that is due."""
+    """The state after one more update, with curvatures measured anew where that is due.
+
+    A measurement that is not finite (one NaN in H is enough) changes nothing, and stays due.
+    """
     due = state.updates % options.refresh_every == 0
-    return jax.lax.cond(due, lambda: _measured(flat, state, options.products), lambda: state)
+    measured = jax.lax.cond(due, lambda: _measured(flat, state, options.products), lambda: state)
+    finite = all_finite(measured.smoothness, measured.ritz_min, measured.ritz_max)
+    return jax.tree.map(partial(jnp.where, finite), measured._replace(updates=state.updates + 1), state)
 
 
 def _measured(flat: LocalModel, state: AdaptiveState, products: int) -> AdaptiveState:

@@ -7,7 +7,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array
 
 from pcpo.core.cpo_dual import DualCase, solve_cpo_dual
-from pcpo.core.line_search import Reason, judge
+from pcpo.core.line_search import judge
 from pcpo.core.metric import KL, Directions, directions
 from pcpo.core.types import LocalModel, Status, StepInfo, Surrogates, Tree, UpdateRule, most_severe
 from pcpo.core.vectors import as_vectors, ratio, scaled
@@ -74,7 +74,6 @@ def cpo(
                 ((a_norms == 0.0) & (flat.b > 0.0), Status.ZERO_COST_GRADIENT_VIOLATED),
                 (searched.refused, Status.LINE_SEARCH_FAILED),
                 (found.failed, Status.CG_FAILED),
-                (searched.refused & (searched.reason == Reason.NOT_FINITE) & restoring, Status.NONFINITE),
             ),
             {"case": case, **searched.extra},
             taken.surrogates,

@@ -9,7 +9,7 @@ from jax.typing import ArrayLike
 from pcpo.core.metric import KL, L2, Metric, directions
 from pcpo.core.projection import project_cyclic, project_dykstra
 from pcpo.core.types import LocalModel, Status, StepInfo, Tree, UpdateRule, most_severe
-from pcpo.core.vectors import all_finite, as_vectors, scaled
+from pcpo.core.vectors import as_vectors, scaled
 from pcpo.rules._adaptive import DEFAULT_OPTIONS, AdaptiveOptions, choose, initial_state
 from pcpo.rules._report import check_delta, check_number, report, solver, stateless
 from pcpo.rules._two_steps import Several, capped, two_steps
@@ -63,7 +63,7 @@ def pcpo(
         adaptive: Settings of the adaptive projection.
 
     `StepInfo.extra`: ``asymmetry`` and ``sweeps`` of the projection onto several constraints (see
-    `pcpo.core.projection.Projection`).
+    `pcpo.core.projection.Projection`), and with ``evaluate`` the surrogates at the step (see `report`).
 
     Example:
         >>> import jax.numpy as jnp
@@ -91,12 +91,9 @@ def pcpo(
             taken, extra = two_steps(units, found, radius, project), {}
         step, too_long = capped(taken.step, cap)
         happened = None if flat.evaluate is None else flat.evaluate(step.d)
-        unusable = jnp.zeros((), bool) if happened is None else ~all_finite(*happened)
-        status = most_severe((too_long, Status.KL_CAPPED), (unusable, Status.NONFINITE))
+        status = jnp.maximum(taken.status, most_severe((too_long, Status.KL_CAPPED)))
         extra |= {"asymmetry": taken.projection.asymmetry, "sweeps": taken.projection.sweeps}
-        returned, info = report(
-            flat, unravel, step, taken.residuals, jnp.maximum(taken.status, status), extra, happened
-        )
+        returned, info = report(flat, unravel, step, taken.residuals, status, extra, happened)
         return returned, state, info
 
     return UpdateRule(initial_state if projection == "adaptive" else stateless, update)

@@ -51,12 +51,13 @@ def report(
         unravel: From a vector to a tree like g.
         step: The step; its multipliers are reported as they are.
         residuals: Relative residuals of CG.
-        status: The most severe `Status` found on the way; NONFINITE is added here.
+        status: The most severe `Status` found on the way; NONFINITE is added here, for a model, a step or surrogates
+            at the step that are not.
         extra: What only the rule knows.
         happened: The surrogates at the step, where the rule has evaluated them: added to ``extra`` as
             ``reward_change``, ``cost_changes`` and ``kl``, so that nobody need evaluate the same step again.
     """
-    finite = all_finite(model.g, model.a, model.b, *step, step.kl)
+    finite = all_finite(model.g, model.a, model.b, *step, step.kl, *(() if happened is None else happened))
     status = jnp.maximum(status, most_severe((~finite, Status.NONFINITE)))
     alive = status < Status.CG_FAILED
     step = Step(*(jnp.where(alive, x, 0.0) for x in step))
@@ -81,12 +82,10 @@ class Searched(NamedTuple):
 
     step: Step
     """The step at the last trial."""
-    reason: Int[Array, ""]
-    """The `Reason` of the last trial."""
     refused: Bool[Array, ""]
     """Whether a step that is not zero was refused to the end."""
     extra: dict[str, Array]
-    """``backtracks`` and ``line_search``, for `StepInfo.extra`."""
+    """``backtracks`` and ``line_search``, the `Reason` of the last trial, for `StepInfo.extra`."""
     surrogates: Surrogates | None
     """The surrogates at the step; None without ``evaluate``."""
 
@@ -108,7 +107,7 @@ def search(model: LocalModel, step: Step, test: Callable[[Surrogates], Int[Array
         step, backtracks, reason = step.times(found.scale), found.backtracks, found.reason
         surrogates = found.surrogates
     refused = (reason != Reason.ACCEPTED) & jnp.any(step.d != 0.0)
-    return Searched(step, reason, refused, {"backtracks": backtracks, "line_search": reason}, surrogates)
+    return Searched(step, refused, {"backtracks": backtracks, "line_search": reason}, surrogates)
 
 
 def stateless(num_constraints: int) -> tuple[()]:
