@@ -123,6 +123,7 @@ import sys
 sys.modules["mujoco"] = None
 import numpy as np
 from pcpo.tasks import registry
+from pcpo.tasks.host import WorldError
 for name in registry.names():
     registry.describe(name)
 import pcpo.tasks.gym, gymnasium
@@ -132,7 +133,7 @@ env.step(env.action_space.sample())
 for make in (lambda: registry.make("ant-circle").worlds(2), lambda: gymnasium.make("pcpo/AntGather-v0")):
     try:
         make()
-    except ImportError as error:
+    except WorldError as error:
         print(error)
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
@@ -141,3 +142,21 @@ for make in (lambda: registry.make("ant-circle").worlds(2), lambda: gymnasium.ma
     assert len(said) == 2
     assert all("the ant needs MuJoCo 3.17 or newer" in line and "pip install" in line for line in said)
     assert all("pcpo[mujoco]" in line for line in said)
+
+
+def test_the_command_line_says_it_in_one_line(tmp_path):
+    script = """
+import sys
+sys.modules["mujoco"] = None
+from pcpo.cli import main
+sys.exit(main(sys.argv[1:]))
+"""
+    for words in (
+        ["render", "ant-circle", "-o", "film.gif"],
+        ["train", "ant-gather", "--out", "run", "--updates", "1"],
+    ):
+        command = [sys.executable, "-c", script, *words]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert done.returncode in (1, 2), done.stderr
+        assert "Traceback" not in done.stderr
+        assert sum("pip install --upgrade 'pcpo[mujoco]'" in line for line in done.stderr.splitlines()) == 1

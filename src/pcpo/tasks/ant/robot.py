@@ -17,6 +17,7 @@ from jaxtyping import Bool, Float, Int
 
 from pcpo.rl.spaces import Box
 from pcpo.tasks.ant.centre import Centre
+from pcpo.tasks.host import WorldError
 
 ACTIONS = 8
 ACTION_SPACE = Box((-1.0,) * ACTIONS, (1.0,) * ACTIONS)
@@ -138,12 +139,12 @@ def engine(module: str = "mujoco") -> Any:
     """MuJoCo, which only those who use the ant need to have.
 
     Raises:
-        ImportError: If it is not installed, or too old for what the ant needs of it.
+        WorldError: If it is not installed, or too old for what the ant needs of it.
     """
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
-        raise ImportError(
+        raise WorldError(
             f"the ant needs MuJoCo 3.17 or newer, and there is no module {error.name!r}; "
             "try: pip install --upgrade 'pcpo[mujoco]'"
-        ) from error
+        ) from None
