@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from pcpo.cli import compare, evaluate, plot, render, reproduce, resume, tasks, train
+from pcpo.cli.cache import keep_compiled
 from pcpo.cli.parsing import UsageError, closest
 
 
@@ -58,8 +59,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Runs a command line and returns its exit code: 0, 2 for what cannot be done as typed, 130 if interrupted.
 
     Args:
-        argv: The arguments after the program's name; `sys.argv` by default.
+        argv: The arguments after the program's name; `sys.argv` by default. Only then is this a process of its own,
+            and keeps what it compiles.
     """
+    if argv is None:
+        keep_compiled()
     args = list(sys.argv[1:] if argv is None else argv)
     try:
         return _dispatch(args) or 0

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pcpo.cli.parsing import UsageError
+
 if TYPE_CHECKING:
     from pcpo.training.loop import Ended
     from pcpo.training.run import Run
@@ -24,7 +26,7 @@ def tell(ended: "Ended") -> int:
     run = Run.open(ended.directory)
     if run.updates:
         _numbers(run)
-        print(f"figure   {_draw(run)}")
+        _draw(run)
     for warning in ended.warnings:
         print(f"warning  {warning}")
     here = shlex.quote(str(ended.directory))
@@ -76,12 +78,15 @@ def _numbers(run: "Run") -> None:
         print(f"{name:<8} {cost:.4g}, limit {limit:g} ({over}); violations in all {so_far:.4g}")
 
 
-def _draw(run: "Run") -> Path:
-    """The learning curves, into the run."""
-    from pcpo.cli.views import write_figure
+def _draw(run: "Run") -> None:
+    """The learning curves, into the run. A picture that cannot be written takes nothing from what was learnt."""
+    from pcpo.cli.views import note, tell_figure, write_figure
     from pcpo.experiments import curves, plots, series
 
     path = run.directory / "plots" / "curves"
-    path.parent.mkdir(exist_ok=True)
-    with plots.style():
-        return write_figure(curves.learning_curves([series.read_series(run, run.directory.name)]), path)[0]
+    try:
+        path.parent.mkdir(exist_ok=True)
+        with plots.style():
+            tell_figure(write_figure(curves.learning_curves([series.read_series(run, run.directory.name)]), path))
+    except (OSError, UsageError) as error:
+        note(f"no picture was drawn: {error}")

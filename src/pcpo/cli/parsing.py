@@ -39,7 +39,8 @@ def number(
             noun = "a whole number" if kind is int else "a number"
             raise UsageError(f"{flag} is {text!r}, which is not {noun}; {advice}") from None
         if not (math.isfinite(value) and low <= value <= high):
-            raise UsageError(f"{flag} is {text}, but must be between {low:g} and {high:g}; {advice}")
+            ends = f"{low} and {high}" if kind is int else f"{low:g} and {high:g}"
+            raise UsageError(f"{flag} is {text}, but must be between {ends}; {advice}")
         return value
 
     def show(value: Any) -> list[str]:
@@ -94,7 +95,9 @@ def _one_line(box: str) -> str:
 def closest(given: str, valid: Iterable[str]) -> str:
     """What was probably meant, or all there is: the end of an error message."""
     names = list(valid)
-    near = difflib.get_close_matches(given, names, n=1) or [name for name in names if given.strip("-") in name]
+    bare = {name.lstrip("-"): name for name in names}  # two dashes would make any two options look alike
+    near = [bare[each] for each in difflib.get_close_matches(given.lstrip("-"), bare, n=1)]
+    near = near or [name for name in names if given.strip("-") in name]
     return f"did you mean {near[0]}?" if near else f"try {alternatives(names)}"
 
 

@@ -4,12 +4,25 @@ import sys
 import time
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Any, Protocol, TextIO, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from pcpo.training.config import Config
 
 SECONDS_BETWEEN_LINES = 10.0
 """At most one line in this time where there is no terminal."""
+
+
+@runtime_checkable
+class Stream(Protocol):
+    """Where text goes: a file, a terminal."""
+
+    def write(self, text: str, /) -> Any:
+        """Takes some text."""
+        ...
+
+    def flush(self) -> Any:
+        """Passes it on."""
+        ...
 
 
 @runtime_checkable
@@ -63,7 +76,7 @@ class Silent:
 class Lines:
     """One line now and then, for a log file."""
 
-    def __init__(self, stream: TextIO, between: float = SECONDS_BETWEEN_LINES) -> None:
+    def __init__(self, stream: Stream, between: float = SECONDS_BETWEEN_LINES) -> None:
         self._stream, self._between = stream, between
         self._pace: Pace | None = None
         self._last = -float("inf")
@@ -170,7 +183,7 @@ class Pace:
         return self._described
 
 
-def display_for(stream: TextIO | None = None) -> Display:
+def display_for(stream: Stream | None = None) -> Display:
     """A bar where there is a terminal to draw it on, lines elsewhere."""
     if stream is None:
         return Bar() if sys.stderr.isatty() else Lines(sys.stderr)
