@@ -190,6 +190,8 @@ class _Batch:
         made = self.t[rows].copy()
         self._order("reset", rows)
         failures = self.fleet.run("reset", rows)
+        if not failures:
+            self._check_same(rows[made > 0], 0)
         for t in range(int(made.max(initial=0))):
             if failures:
                 break

@@ -113,10 +113,9 @@ class Processes:
         self._layout = layout_for(task, environments)
         self._memory = reserve(self._layout)
         self.table = shared(self._layout, self._memory)
-        self._life = os.pipe()
         self._worlds = _pickled(task)
         self._workers: list[_Worker] = []
-        self._end = weakref.finalize(self, _end, self._workers, (self._memory, *self._life))
+        self._end = weakref.finalize(self, _end, self._workers, self._memory)
         try:
             for number in range(self.workers):
                 self._workers.append(self._started(number))
@@ -155,7 +154,7 @@ class Processes:
 
     def _started(self, number: int) -> "_Worker":
         order = child.Order(self._layout, number, self.workers, self._worlds)
-        return _Worker(order, self._life[0], self._memory)
+        return _Worker(order, self._memory)
 
     def _await_start(self, number: int) -> None:
         answer = self._workers[number].answer(time.monotonic() + max(START, self._task.patience))
@@ -224,23 +223,30 @@ class _Answer(NamedTuple):
 
 
 class _Worker:
-    """One process, and the line to it."""
+    """One process, the line to it, and a pipe that is open as long as this process lives.
 
-    def __init__(self, order: child.Order, life: int, memory: int) -> None:
+    Each has a pipe of its own: who is told that it is closed belongs to the pipe, not to who reads it.
+    """
+
+    def __init__(self, order: child.Order, memory: int) -> None:
         self.line, theirs = socket.socketpair()
+        life, self._life = os.pipe()
         numbers = (theirs.fileno(), life, memory)
         code = (
             "import json, sys; sys.path[:] = json.loads(sys.argv.pop()); "
             f"from pcpo.training.host.child import main; main{numbers}"
         )
         with theirs:
-            self.process = subprocess.Popen(
-                [sys.executable, "-c", code, json.dumps(sys.path)],
-                stdin=subprocess.DEVNULL,
-                pass_fds=numbers,
-                start_new_session=True,  # Ctrl-C is ours to hear, and it can be ended with all that it has started
-                env={**_SETTINGS, **os.environ, "JAX_PLATFORMS": "cpu"},
-            )
+            try:
+                self.process = subprocess.Popen(
+                    [sys.executable, "-c", code, json.dumps(sys.path)],
+                    stdin=subprocess.DEVNULL,
+                    pass_fds=numbers,
+                    start_new_session=True,  # Ctrl-C is ours to hear, and it can be ended with all that it has started
+                    env={**_SETTINGS, **os.environ, "JAX_PLATFORMS": "cpu"},
+                )
+            finally:
+                os.close(life)
         content = pickle.dumps(order)
         with contextlib.suppress(ConnectionError):  # whoever asks for its answer will know
             self.line.sendall(len(content).to_bytes(8, "little") + content)
@@ -271,9 +277,13 @@ class _Worker:
     def kill(self) -> None:
         """Ends the process and all that it has started."""
         self.line.close()
+        if self._life is None:
+            return
         with contextlib.suppress(ProcessLookupError, PermissionError):  # they are gone already
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
+        os.close(self._life)
+        self._life = None
 
     def _how(self) -> str:
         """How it died, once it has."""
@@ -284,7 +294,7 @@ class _Worker:
         return f"of {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
 
 
-def _end(workers: Sequence[_Worker], handles: Sequence[int]) -> None:
+def _end(workers: Sequence[_Worker], memory: int) -> None:
     """Closes what processes hold, waits for them a little, and kills those that are left."""
     for worker in workers:
         worker.line.close()
@@ -293,8 +303,7 @@ def _end(workers: Sequence[_Worker], handles: Sequence[int]) -> None:
         with contextlib.suppress(subprocess.TimeoutExpired):
             worker.process.wait(max(deadline - time.monotonic(), 1e-3))
         worker.kill()
-    for handle in handles:
-        os.close(handle)
+    os.close(memory)
 
 
 def _pickled(task: HostTask) -> bytes:
