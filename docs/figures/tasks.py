@@ -85,8 +85,7 @@ def switch_in_turn(t, noise):
 
 
 def write(name, picture, colours=128):
-    way = Image.Quantize.MEDIANCUT if colours < 256 else Image.Quantize.MAXCOVERAGE
-    image = Image.fromarray(picture).quantize(colours, way, dither=Image.Dither.NONE)
+    image = Image.fromarray(picture).quantize(colours, dither=Image.Dither.NONE)
     image.save(Path(__file__).parent / f"task-{name}.png", optimize=True)
 
 

@@ -17,7 +17,7 @@ Picture = npt.NDArray[np.uint8]
 
 LAST = 1.5
 """Seconds for which the last picture of a GIF stays before it begins again."""
-COLOURS = 64
+COLOURS = 256
 
 
 def save_animation(frames: Iterable[Picture], path: str | Path, fps: int = 10) -> Path:
