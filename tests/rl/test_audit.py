@@ -49,7 +49,7 @@ def test_each_quantity_by_its_own_name(bad):
     assert named(info=INFO._replace(cg_residuals=at(INFO.cg_residuals, 1))) == {"curvature"}
     for part in ("seen", "mean", "variance"):
         empty = normalize.empty(3)
-        assert named(normalizer=empty._replace(**{part: getattr(empty, part) + bad})) == {"statistics"}
+        assert named(normalizer=empty._replace(**{part: getattr(empty, part) + bad})) == {"normalizer"}
 
 
 def test_a_step_without_finite_surrogates_is_named():

@@ -293,7 +293,7 @@ def test_a_step_whose_surrogates_overflow_is_refused():
 def test_statistics_that_overflow_are_refused():
     """Finite observations whose variance is not: all would be normalised to zero from then on. So are the critics'."""
     rollout = ready().batch(ready().s.state)
-    check_refused(planted(rollout, "observations", 1e200), "statistics", also=("critic",))
+    check_refused(planted(rollout, "observations", 1e200), "normalizer", also=("critic",))
 
 
 def check_refused(rollout, called, numbers=None, also=()):

@@ -13,7 +13,7 @@ from pcpo.rl.normalize import Normalizer
 from pcpo.rl.rollout import Rollout
 
 NONFINITE_NAMES = (
-    "observation", "reward", "cost", "action", "gradient", "curvature", "critic", "surrogate", "statistics"
+    "observation", "reward", "cost", "action", "gradient", "curvature", "critic", "surrogate", "normalizer"
 )  # fmt: skip
 """What can turn out not to be a number; the order of the metric ``nonfinite``."""
 

@@ -8,6 +8,7 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from pcpo.rl.audit import NONFINITE_NAMES
 from pcpo.training.config import Config
 from pcpo.training.metrics import Row
 
@@ -147,6 +148,7 @@ _REMEDIES = {
     "cost": "check the task's costs",
     "action": "the policy's own output overflowed: try --normalize-batches 100, or a smaller --delta",
     "curvature": "try a larger --damping",
+    "normalizer": "check how large the task's observations are, or leave --normalize-batches out",
     "critic": "try fewer --critic-steps, or a smaller --critic-radius",
 }
 
@@ -157,6 +159,5 @@ _SUMMARIES = {
     "cg_failed": "conjugate gradient failed; nothing was changed",
     "zero_cost_gradient_violated": "a violated cost had no gradient",
     "infeasible_intersection": "the limits could not be met at once",
-    **{f"refused: {name}": f"not made, because the {name} was not finite" for name in
-       ("observation", "reward", "cost", "action", "gradient", "curvature", "critic", "surrogate")},
-}  # fmt: skip
+    **{f"refused: {name}": f"not made, because the {name} was not finite" for name in NONFINITE_NAMES},
+}
