@@ -10,6 +10,7 @@ import signal
 import subprocess
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -42,7 +43,7 @@ class Walks:
     """Several; see `pcpo.tasks.host.HostWorlds`."""
 
     def __init__(self, n):
-        self.walks = [None] * n
+        self.walks: list[Any] = [None] * n
 
     def reset(self, which, seeds):
         for i, seed in zip(which, seeds, strict=True):
@@ -138,7 +139,7 @@ class WithChildren(Walks):
         return observations
 
 
-def task(worlds=Walks, **changes):
+def task(worlds: Any = Walks, **changes: Any) -> HostTask:
     """Walks as a task."""
     made = HostTask(
         name="walk",

@@ -46,7 +46,8 @@ def test_a_batch_is_what_a_plain_loop_sees(batch):
     """Every step, the end of every episode, its last observation and its last cost."""
     noise = plan().noise
     for e, seed in enumerate(SEEDS):
-        walk, over = Walk(seed), (False, False)
+        walk, over, t = Walk(seed), (False, False), 0
+        after = walk.observe()
         for t in range(HORIZON):
             observation = walk.observe()
             action = act(observation[None], noise[t, e][None])[0]

@@ -101,7 +101,7 @@ def is_environment(thing: Any) -> bool:
     return methods and hasattr(thing, "action_space") and hasattr(thing, "observation_space")
 
 
-def _looked_at(make: Maker, name: str | None) -> gymnasium.Env[Any, Any]:
+def _looked_at(make: Maker, name: str | None) -> Any:
     called = name or getattr(make, "__name__", "the function that makes the environment")
     try:
         return made(called, make)
@@ -111,15 +111,16 @@ def _looked_at(make: Maker, name: str | None) -> gymnasium.Env[Any, Any]:
         raise ValueError(f"{called}: no environment could be made ({type(error).__name__}: {error})") from error
 
 
-def _name(env: gymnasium.Env[Any, Any], make: Maker) -> str:
+def _name(env: Any, make: Maker) -> str:
     """The registered name, or that of the function or class."""
-    if env.spec is not None:
-        return env.spec.id
+    spec = getattr(env, "spec", None)
+    if spec is not None:
+        return spec.id
     name = getattr(make, "__name__", "")
-    return name if name.isidentifier() else type(env.unwrapped).__name__
+    return name if name.isidentifier() else type(getattr(env, "unwrapped", env)).__name__
 
 
-def _spaces(env: gymnasium.Env[Any, Any], name: str) -> tuple[Observations, Any]:
+def _spaces(env: Any, name: str) -> tuple[Observations, Any]:
     missing = [each for each in ("observation_space", "action_space") if not hasattr(env, each)]
     if missing:
         raise ValueError(f"{name} has no {missing[0]}; an environment sets both of its spaces in __init__")
@@ -129,7 +130,7 @@ def _spaces(env: gymnasium.Env[Any, Any], name: str) -> tuple[Observations, Any]
         raise ValueError(f"{name} {error}") from None
 
 
-def _horizon(env: gymnasium.Env[Any, Any], name: str, given: int | None) -> int:
+def _horizon(env: Any, name: str, given: int | None) -> int:
     if given is not None and (isinstance(given, bool) or int(given) != given or given < 1):
         raise ValueError(f"max_episode_steps is {given!r}; give a whole number of steps, such as 500")
     limits = [limit for limit in (given, _own_limit(env)) if limit is not None]

@@ -16,7 +16,7 @@ CostFunction: TypeAlias = Callable[[Any, Any, Any, Mapping[str, Any]], Any]
 """``cost(observation, action, next_observation, info)`` of one step, all of them as the environment knows them."""
 CostSource: TypeAlias = str | CostFunction
 """A key of ``info``, a function, or ``package.module:function`` for one."""
-CostSpec: TypeAlias = CostSource | Iterable[str] | Mapping[str, CostSource] | None
+CostSpec: TypeAlias = CostSource | Iterable[CostSource] | Mapping[str, CostSource] | None
 """Where costs come from; see `costs_of`."""
 
 USUAL = "cost"

@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn, TypeAlias
 
-import gymnasium
 import numpy as np
 import numpy.typing as npt
 from jaxtyping import Float, Int
@@ -18,8 +17,8 @@ from pcpo.tasks.adapters.gymnasium_costs import USUAL, Costs, number
 from pcpo.tasks.adapters.gymnasium_spaces import Actions, Observations
 from pcpo.tasks.host import Outcomes, WorldError
 
-Maker: TypeAlias = Callable[[], gymnasium.Env[Any, Any]]
-"""Makes one environment."""
+Maker: TypeAlias = Callable[[], Any]
+"""Makes one environment. What counts is what it can do, not whether it is a ``gymnasium.Env``."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +88,10 @@ class GymnasiumWorlds:
         Raises:
             WorldError: If it draws none.
         """
-        picture: Any = self.envs[which].render()
+        try:
+            picture: Any = self.envs[which].render()
+        except NotImplementedError:
+            picture = None
         array = np.asarray(picture)
         if array.ndim != 3 or array.shape[-1] != 3:
             self._fail(which, f"render gave {_kind(picture)}; a film needs render_mode 'rgb_array'")
@@ -103,7 +105,7 @@ class GymnasiumWorlds:
     def _parts(self, i: int, given: Any) -> tuple[Any, Any, Any, Any, Mapping[str, Any]]:
         """What a step gave. The cost among six values goes where it would be among five."""
         size = len(given) if isinstance(given, tuple) else 0
-        if size == 6:
+        if size == 6 and isinstance(given[5], Mapping):
             observation, reward, cost, ended, cut, info = given
             return observation, reward, ended, cut, {**info, USUAL: cost}
         if size != 5:
@@ -112,6 +114,8 @@ class GymnasiumWorlds:
                 f"step gave {_kind(given)}; Gymnasium's gives observation, reward, terminated, truncated, info, or "
                 "with a cost after the reward; an environment of the old gym needs a wrapper (shimmy has one)",
             )
+        if not isinstance(given[4], Mapping):
+            self._fail(i, f"step gave a tuple of 5, and {_kind(given[4])} for info, which must be a dict")
         return given
 
     def _encoded(self, i: int, observation: Any) -> npt.NDArray[Any]:
@@ -131,13 +135,13 @@ class GymnasiumWorlds:
         raise WorldError(f"{self.kind.name}, {when}: {what}") from None
 
 
-def made(name: str, make: Maker) -> gymnasium.Env[Any, Any]:
+def made(name: str, make: Maker) -> Any:
     """One environment.
 
     Raises:
         WorldError: If the function does not give one.
     """
-    env: Any = make()
+    env = make()
     if not all(callable(getattr(env, method, None)) for method in ("reset", "step", "close")):
         raise WorldError(
             f"{name} gave {_kind(env)}; a function that makes an environment returns a new gymnasium.Env each time"
