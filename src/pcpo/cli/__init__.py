@@ -15,6 +15,7 @@ from typing import NamedTuple
 from pcpo.cli import compare, evaluate, plot, render, reproduce, resume, tasks, train
 from pcpo.cli.cache import keep_compiled
 from pcpo.cli.parsing import UsageError, closest
+from pcpo.training.memory import keep_freed_memory
 
 
 class Command(NamedTuple):
@@ -60,10 +61,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     Args:
         argv: The arguments after the program's name; `sys.argv` by default. Only then is this a process of its own,
-            and keeps what it compiles.
+            and keeps what it compiles and the memory it has used.
     """
     if argv is None:
         keep_compiled()
+        keep_freed_memory()
     args = list(sys.argv[1:] if argv is None else argv)
     try:
         return _dispatch(args) or 0
