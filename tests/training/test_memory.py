@@ -35,4 +35,5 @@ def _faults_of_second_use(how: str) -> int:
 
 def test_freed_memory_is_kept() -> None:
     """100 MB that were freed are used again without a page fault; as usual, every page is a new one."""
-    assert _faults_of_second_use("keep") < 10 < 1_000 < _faults_of_second_use("as usual")
+    assert _faults_of_second_use("keep") < 10
+    assert _faults_of_second_use("as usual") > 1_000
