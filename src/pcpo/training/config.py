@@ -61,7 +61,7 @@ class Constraint:
             object.__setattr__(self, key, about.checked(f"{key} of {self.name!r}", getattr(self, key)))
 
 
-CostLimit: TypeAlias = float | int | Mapping[str, float] | Constraint | Sequence[Constraint]
+CostLimit: TypeAlias = float | int | Mapping[str, float | int] | Constraint | Sequence[Constraint]
 """A limit for the only cost, limits by name, or constraints."""
 
 

@@ -135,7 +135,7 @@ def _moved_the_wrong_way(row: Row, before: Mapping[str, Any] | None) -> tuple[st
 
 def _refused(name: str) -> tuple[str, str]:
     return f"refused: {name}", (
-        f"the {name} was not a finite number, so the update was not made and the policy stays as it was; "
+        f"the {name} was not finite, so the update was not made and the policy stays as it was; "
         f"{_REMEDIES.get(name, 'try a smaller --delta, or --precision float64')}"
     )
 
