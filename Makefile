@@ -53,6 +53,8 @@ bench: $(DEV) ## run the benchmarks and print their tables
 # One line for each command that draws figures for the documentation.
 figures: $(DEV) ## redraw the figures of the documentation
 	$(BIN)/pcpo reproduce geometry -o docs/figures
+	$(BIN)/pcpo reproduce optimization-path -o docs/figures
+	$(BIN)/pcpo reproduce bounds -o docs/figures
 	$(BIN)/python docs/figures/tasks.py
 
 docs: $(DOCS) ## build the documentation site into site/
