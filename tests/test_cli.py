@@ -260,6 +260,16 @@ def test_without_a_directory_results_go_below_runs(fake, capsys, tmp_path, monke
 # In a process of its own, as a user starts it.
 
 
+def test_a_module_beside_the_user_is_found_by_the_installed_command(tmp_path):
+    """A script's own directory is where Python looks, not the one that it is called from."""
+    (tmp_path / "mine.py").write_text("thing = 3\n")
+    script = Path(sys.executable).with_name("pcpo")
+    line = [str(script), "train", "mine:thing", "--limit", "1"]
+    done = subprocess.run(line, capture_output=True, text=True, cwd=tmp_path, check=False, timeout=120)
+    assert done.returncode == 2
+    assert "'mine:thing' names a int; give a function that makes an environment" in done.stderr
+
+
 def python(*args, cwd, env=None):
     line = [sys.executable, *args]
     return subprocess.run(line, capture_output=True, text=True, cwd=cwd, env=env, check=False, timeout=120)

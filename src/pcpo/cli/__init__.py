@@ -10,6 +10,7 @@ wrong and what to try, and exit code 2.
 import sys
 import textwrap
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 from pcpo.cli import compare, evaluate, plot, render, reproduce, resume, tasks, train
@@ -64,6 +65,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             and keeps what it compiles and the memory it has used.
     """
     if argv is None:
+        sys.path.append(str(Path.cwd()))  # for package.module:factory, as `python -m pcpo` has it
         keep_compiled()
         keep_freed_memory()
     args = list(sys.argv[1:] if argv is None else argv)
