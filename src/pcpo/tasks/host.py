@@ -76,6 +76,8 @@ class HostTask:
     """One name for each column of ``Outcomes.costs``."""
     worlds: Callable[..., HostWorlds]
     """``worlds(n)`` makes n environments; ``worlds(n, threads)`` where the task is stepped ``in_process``."""
+    check: Callable[[], Any] | None = None
+    """Raises a `WorldError` where this machine lacks something that the environments need, before anything begins."""
     in_process: bool = False
     """True where one object steps all environments at once with threads of its own (the engine releases Python's lock),
     as many as it is told, or one for each core where that is None. Otherwise environments are spread over processes, in

@@ -259,7 +259,7 @@ def next_episodes(batch_size: int, episodes: int, length: float) -> int:
 
 
 @jax.jit
-def of_one(state: HostState, place: int) -> TrainState:
+def of_one(state: HostState, place: int | Array) -> TrainState:
     """What the learner knows of one seed, by its place."""
     parts = {
         name: part if getattr(ALL_SEEDS, name) is None else jax.tree.map(lambda x: x[place], part)

@@ -298,6 +298,15 @@ class Manner(NamedTuple):
     """Who steps the environments of a task on the host."""
 
 
+def _check_simulator(program: Any) -> None:
+    """Finds out that a simulator is missing before there is a run that cannot begin."""
+    if isinstance(program, HostProgram) and program.task.check is not None:
+        try:
+            program.task.check()
+        except WorldError as error:
+            raise RunError(str(error)) from None
+
+
 def train(
     config: Config,
     directory: Path,
@@ -322,6 +331,7 @@ def train(
     """
     program = program_for(config, task, hands=manner.hands)
     _check_board(manner.tensorboard)
+    _check_simulator(program)
     with new_run(directory, config, overwrite) as writer, manner.display as display:
         display.start(config, 0)
         session = Session.begin(program, writer.record)

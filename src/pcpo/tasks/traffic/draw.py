@@ -156,8 +156,10 @@ def _legend(figure: "Figure", scene: TrafficScene) -> None:
     axes.text(9, 0.5, "standing", ha="right", **words)
     axes.text(31, 0.5, f"{scene.top_speed:g} m/s", **words)
     if not scene.signals:
+        large: dict[str, Any] = {"s": 320, "facecolor": "#9fc5e0", "clip_on": False}
         car: dict[str, Any] = {"s": 90, "facecolor": "#9fc5e0", "clip_on": False}
-        axes.scatter([46], [0.5], marker=MarkerStyle(Path(ARROW)), edgecolor=INK, **car)
+        arrow = MarkerStyle(Path((*ARROW, ARROW[0])))
+        axes.scatter([46.5], [0.5], marker=arrow, edgecolor=INK, **large)
         axes.text(48, 0.5, "the agent's", **words)
         axes.scatter([62], [0.5], marker="s", edgecolor=INK, **car)
         axes.text(64, 0.5, "a human", **words)

@@ -14,6 +14,7 @@ from pcpo.rl.spaces import Box
 from pcpo.tasks.host import HostTask, Outcomes, WorldError
 from pcpo.tasks.traffic.draw import paint
 from pcpo.tasks.traffic.scene import Car, TrafficScene
+from pcpo.tasks.traffic.sumo import engine
 
 ENVIRONMENTS = 16
 
@@ -121,6 +122,7 @@ def host_task(name: str, observation_size: int, box: Box, horizon: int, make: Ca
         worlds=functools.partial(one_world, name, make),
         environments=ENVIRONMENTS,
         per_process=1,
+        check=functools.partial(engine, name),
         paint=paint,
         film_every=2,
     )
