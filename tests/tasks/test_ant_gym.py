@@ -157,6 +157,7 @@ sys.exit(main(sys.argv[1:]))
     ):
         command = [sys.executable, "-c", script, *words]
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-        assert done.returncode in (1, 2), done.stderr
+        assert done.returncode == 2, done.stderr
         assert "Traceback" not in done.stderr
         assert sum("pip install --upgrade 'pcpo[mujoco]'" in line for line in done.stderr.splitlines()) == 1
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]  # neither a film nor a run

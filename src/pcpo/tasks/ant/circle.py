@@ -36,6 +36,7 @@ def ant_circle(x_limit: float = 3.0, radius: float = 10.0, horizon: int = 500) -
         horizon=horizon,
         cost_names=("cost",),
         worlds=_Circles(radius, x_limit),
+        check=robot.check,
         in_process=True,
         environments=robot.ENVIRONMENTS,
         paint=paint,

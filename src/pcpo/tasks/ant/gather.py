@@ -49,6 +49,7 @@ def ant_gather(apples: int = 8, bombs: int = 8, true_yaw: bool = False, horizon:
         horizon=horizon,
         cost_names=("cost",),
         worlds=_Gathers(apples, bombs, true_yaw),
+        check=robot.check,
         in_process=True,
         environments=robot.ENVIRONMENTS,
         paint=paint,

@@ -148,3 +148,12 @@ def engine(module: str = "mujoco") -> Any:
             f"the ant needs MuJoCo 3.17 or newer, and there is no module {error.name!r}; "
             "try: pip install --upgrade 'pcpo[mujoco]'"
         ) from None
+
+
+def check() -> None:
+    """Makes sure that there is a MuJoCo that can move ants.
+
+    Raises:
+        WorldError: See `engine`.
+    """
+    engine("mujoco.batch")
