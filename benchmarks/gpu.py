@@ -53,6 +53,7 @@ class Busy(NamedTuple):
 def speed(config: Config, updates: int) -> tuple[Speed, DeviceProgram, Any]:
     """Trains, and takes the time; the program and its last state too."""
     program, hyper = program_for(config), config.hyper()
+    assert isinstance(program, DeviceProgram)
     start = time.perf_counter()
     state, metrics = program.update(program.init(hyper), hyper)
     jax.block_until_ready(metrics)

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from pcpo.core import LocalModel
-from pcpo.rl import critics
+from pcpo.rl import estimators
 from pcpo.rl.learner import TrainState, rule_for
 from pcpo.rl.networks import Params
 from pcpo.rl.options import Hyper
@@ -47,6 +47,7 @@ def update_of(task: str = "point-circle", warm_up: int = 1, **settings: Any) -> 
     """An update of a task as the paper trains it, a few updates after the start."""
     config = config_for(task, **settings)
     program = program_for(config)
+    assert isinstance(program, DeviceProgram)
     hyper = Hyper(*(jnp.asarray(x, float) for x in config.hyper()))
     state = program.init(hyper)
     for _ in range(warm_up):
@@ -111,7 +112,7 @@ def parts(update: Update) -> dict[str, Call]:
         return model.evaluate(step)
 
     def fit(state: TrainState, rollout: Rollout, wanted: Array) -> Any:
-        return critics.fit(
+        return estimators.fit(
             program.critic, state.critics, rollout.observations, wanted, rollout.mask, hyper.critic_radius,
             hyper.damping, jax.random.key(3), program.options.critic,
         )  # fmt: skip

@@ -7,6 +7,7 @@ several at a time, since compiling takes far longer than what is measured.
 import argparse
 import datetime as dt
 import json
+import statistics
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -20,8 +21,8 @@ from pcpo.training.collect_device import DeviceProgram
 from pcpo.training.config import Config, config_for
 from pcpo.training.programs import program_for
 
-PERIOD = 10
-"""Updates between two measurements of H's spectrum; whole periods are timed, so that each has its share of them."""
+SMALL = 10_000
+"""Steps of a batch where something else is varied."""
 HIDDEN = {1_000: (34, 17), 10_000: (128, 64), 100_000: (440, 220), 1_000_000: (1400, 700)}
 """Widths of two hidden layers, one half of the other, that make about so many parameters of a policy."""
 
@@ -32,7 +33,7 @@ class Case(NamedTuple):
     axis: str
     """What is varied."""
     value: int
-    """To what; everything else is as in the paper's preset, with one seed."""
+    """To what; everything else is as in the paper's preset, with one seed, and without H's spectrum."""
     config: Config
 
 
@@ -47,14 +48,14 @@ class Timed(NamedTuple):
     """Of the environment, per update and all seeds together."""
     updates: int
     seconds: float
-    """Per update, the mean over whole periods."""
+    """Per update, the median."""
 
 
 def growth() -> list[Case]:
     """Batch, parameters and seeds, each by itself."""
     batches = [Case("batch", n, _config(batch_size=n)) for n in (1_000, 10_000, 50_000, 100_000, 1_000_000)]
-    widths = [Case("parameters", n, _config(hidden=hidden)) for n, hidden in HIDDEN.items()]
-    return [*batches, *widths, *(Case("seeds", n, _config(seeds=n)) for n in (1, 4, 16, 64))]
+    widths = [Case("parameters", n, _config(hidden=hidden, batch_size=SMALL)) for n, hidden in HIDDEN.items()]
+    return [*batches, *widths, *(Case("seeds", n, _config(seeds=n, batch_size=SMALL)) for n in (1, 4, 16, 64))]
 
 
 def causes(seeds: int = 5) -> list[Case]:
@@ -67,7 +68,7 @@ def causes(seeds: int = 5) -> list[Case]:
 
 
 def _config(**settings: Any) -> Config:
-    return config_for("point-circle", **settings)
+    return config_for("point-circle", spectrum_every=0, **settings)
 
 
 def measure(cases: Sequence[Case], seconds: float, at_once: int, show: Callable[[Timed], None]) -> list[Timed]:
@@ -83,27 +84,24 @@ def measure(cases: Sequence[Case], seconds: float, at_once: int, show: Callable[
 
 def _compiled(config: Config) -> DeviceProgram:
     program, hyper = program_for(config), config.hyper()
+    assert isinstance(program, DeviceProgram)
     jax.block_until_ready(program.update(program.init(hyper), hyper))
     return program
 
 
 def _timed(case: Case, program: DeviceProgram, seconds: float) -> Timed:
-    """Whole periods of updates until so many seconds have passed, at least one."""
+    """Updates one by one until so many seconds have passed, three at least."""
     hyper = case.config.hyper()
     state = program.init(hyper)
     parameters = sum(leaf[0].size for leaf in jax.tree.leaves(state.params))
     state, _ = jax.block_until_ready(program.update(state, hyper))
-    start, updates = time.perf_counter(), 0
-    while updates == 0 or time.perf_counter() - start < seconds:
-        metrics: list[Any] = []
-        for _ in range(PERIOD):
-            state, last = program.update(state, hyper)
-            metrics.append(last)
-        jax.device_get(metrics)
-        updates += PERIOD
-    each = (time.perf_counter() - start) / updates
+    times: list[float] = []
+    while len(times) < 3 or sum(times) < seconds:
+        start = time.perf_counter()
+        state, _ = jax.block_until_ready(program.update(state, hyper))
+        times.append(time.perf_counter() - start)
     steps = case.config.seeds * program.episodes * program.task.horizon
-    return Timed(case.axis, case.value, parameters, steps, updates, each)
+    return Timed(case.axis, case.value, parameters, steps, len(times), statistics.median(times))
 
 
 def main() -> None:
