@@ -159,7 +159,7 @@ def a_cost(before, action, after, info):
 def test_functions_by_name():
     assert costs_of("tests.tasks.test_gymnasium_adapter:a_cost").names == ("cost",)
     assert costs_of(["heat", "tests.tasks.test_gymnasium_adapter:a_cost"]).names == ("heat", "a_cost")
-    assert [is_code(cost) for cost in (None, "heat", ["a", "m:f"], {"a": "m:f"}, abs, ())] == [
+    assert [is_code(cost) for cost in (None, "heat", ["a", "m:f"], {"a": "m:f"}, a_cost, ())] == [
         False, False, True, True, True, False,
     ]  # fmt: skip
 
@@ -285,8 +285,8 @@ def test_other_floats_than_the_space_says_do_no_harm():
     ],
 )
 def test_wrong_steps_and_resets(method, given, message):
+    parts: dict[str, Any] = {method: lambda *_, **__: given}
     with pytest.raises(WorldError, match=f"plain, .* of an episode: .*{message}"):
-        parts: dict[str, Any] = {method: lambda *_, **__: given}
         steps_of(a_task(None, 5, **parts))
 
 
