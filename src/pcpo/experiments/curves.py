@@ -175,6 +175,7 @@ def draw_trade_off(axes: "matplotlib.axes.Axes", view: View) -> None:
 def draw_ends(axes: "matplotlib.axes.Axes", view: View, name: str) -> None:
     """Final reward over final cost, with the 95 % intervals over seeds, and the side that violates the limit."""
     limits = sorted({float(look.series.limits[name][-1]) for look in view.looks})
+    ends: list[tuple[Look, float, float]] = []
     for look in view.looks:
         summary = summarise(look.series)
         reward, cost = summary.reward, summary.costs[name].final
@@ -186,12 +187,17 @@ def draw_ends(axes: "matplotlib.axes.Axes", view: View, name: str) -> None:
             axes.plot(x, y, color=look.color, linewidth=1.4, alpha=0.6)
         if np.isfinite([cost.mean, reward.mean]).all():
             plots.point(axes, (cost.mean, reward.mean), look.color, size=8.0)
-            plots.label(axes, (cost.mean, reward.mean), look.name, look.color, (7, 6), "left", "bottom", 8.5)
-    axes.axvline(limits[0], alpha=0.0)
+            ends.append((look, cost.mean, reward.mean))
+    for limit in limits:  # what is a fifth of a limit away from it shall not look far
+        axes.axvspan(limit - 0.2 * abs(limit), limit + 0.2 * abs(limit), alpha=0.0)
     axes.margins(x=0.18, y=0.15)
     left, right = axes.get_xlim()
     if left > 0.0 and left < 0.5 * right:
         left = 0.0
+    for look, x, y in ends:
+        beyond = x > 0.5 * (left + right)
+        offset, align = ((-7, 6), "right") if beyond else ((7, 6), "left")
+        plots.label(axes, (x, y), look.name, look.color, offset, align, "bottom", 8.5)
     if len(limits) == 1:
         axes.axvspan(limits[0], right, color=plots.FORBIDDEN, linewidth=0.0, zorder=0)
     for limit in limits:
