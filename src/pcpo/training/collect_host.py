@@ -7,7 +7,7 @@ can go on from a checkpoint although no simulator could be saved in one.
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -27,6 +27,8 @@ from pcpo.training.collect_device import ALL_SEEDS
 from pcpo.training.host.episodes import Plan, Played, play
 from pcpo.training.host.fleet import Fleet, Hands, fleet_for
 from pcpo.training.streams import EVALUATE, INIT, PLAY, UPDATE, arithmetic, episode_seeds, stream, typed
+
+T = TypeVar("T")
 
 FACTORS = (1, 2, 4, 8, 16)
 """A batch has this many times the episodes that would fill it if none ended early."""
@@ -120,6 +122,21 @@ class HostProgram:
             ]
             return jax.tree.map(lambda *x: np.stack(x), *played)
 
+    def try_out(self) -> None:
+        """Makes one step of one environment, so that what is wrong from the first step on is said before all else.
+
+        Raises:
+            WorldError: If the environment does what none may do. Whatever else fails is left to the first batch.
+        """
+
+        def one_step(fleet: Fleet) -> bool:
+            first = np.zeros(1, np.int64)
+            fleet.table.seeds[first], fleet.table.actions[first] = 0, 0
+            return not any(fleet.run(command, first) for command in ("reset", "step"))
+
+        if not self._with_fleet(one_step):
+            self.close()
+
     def close(self) -> None:
         """Ends all processes. Another batch would start them again."""
         fleet, self._fleet = self._fleet, None
@@ -147,7 +164,7 @@ class HostProgram:
 
             return self._with_fleet(lambda fleet: play(self.task, fleet, act, plan, self.told.append))
 
-    def _with_fleet(self, work: Callable[[Fleet], Played]) -> Played:
+    def _with_fleet(self, work: Callable[[Fleet], T]) -> T:
         """Does something with the environments. After an error nobody knows what they are doing: they go."""
         if self._fleet is None:
             self._fleet = fleet_for(self.task, self.environments, self.hands)

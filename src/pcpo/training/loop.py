@@ -307,6 +307,15 @@ def _check_simulator(program: Any) -> None:
             raise RunError(str(error)) from None
 
 
+def _try_out(program: Any) -> None:
+    """Finds out what is wrong with an environment from its first step on, before there is a run."""
+    if isinstance(program, HostProgram):
+        try:
+            program.try_out()
+        except WorldError as error:
+            raise RunError(str(error)) from error
+
+
 def train(
     config: Config,
     directory: Path,
@@ -332,6 +341,7 @@ def train(
     program = program_for(config, task, hands=manner.hands)
     _check_board(manner.tensorboard)
     _check_simulator(program)
+    _try_out(program)
     with new_run(directory, config, overwrite) as writer, manner.display as display:
         display.start(config, 0)
         session = Session.begin(program, writer.record)
