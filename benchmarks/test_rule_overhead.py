@@ -189,7 +189,7 @@ def chain(model: LocalModel, vectors: Params) -> Params:
 
 
 def vmapped_chain(model: LocalModel, vectors: Params) -> Params:
-    """The same by `jax.vmap`, which is what `over_rows` does on a GPU."""
+    """The same by `jax.vmap`, which lays out anew what all rows share."""
     return jax.lax.fori_loop(0, ITERATIONS, lambda _, v: jax.vmap(model.fvp)(v), vectors)
 
 

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from pcpo.rl.subsample import stratified_rows
+from pcpo.rl.subsample import sample_size, stratified_rows
 
 T, E = 10, 7
 LENGTHS = np.array([10, 3, 1, 7, 10, 5, 4])
@@ -95,3 +95,8 @@ def test_rows_pick_from_any_array():
     rows = jax.tree.map(lambda x: x[0], draws(MASK, 5))
     x = jnp.arange(T * E * 2).reshape(T, E, 2)
     np.testing.assert_array_equal(rows.of(x), np.asarray(x)[np.asarray(rows.time), np.asarray(rows.episode)])
+
+
+def test_large_samples_are_whole_multiples_and_never_more_than_there_is():
+    assert [sample_size(0.2, steps) for steps in (1, 1_000, 6_250, 6_400, 50_000)] == [1, 200, 1_250, 1_280, 10_112]
+    assert [sample_size(1.0, steps) for steps in (1_280, 1_300, 50_000)] == [1_280, 1_300, 50_000]

@@ -120,7 +120,12 @@ def conjugate_gradient(
         iterations=jnp.zeros(rhs.shape[0], jnp.int32),
         active=squared_rhs > 0.0,
     )
-    end = jax.lax.while_loop(go_on, iterate, start)
+    # A GPU would wait for the answer to every question whether to go on; steps without an active row change nothing.
+    end = jax.lax.platform_dependent(
+        start,
+        cpu=lambda loop: jax.lax.while_loop(go_on, iterate, loop),
+        default=lambda loop: jax.lax.fori_loop(0, iterations, lambda _, x: iterate(x), loop),
+    )
     nonzero = squared_rhs > 0.0
     return CGSolution(
         x=end.x,

@@ -1,4 +1,4 @@
-"""One function for every row of a stack, in the way that suits the machine."""
+"""One function for every row of a stack."""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,11 +8,13 @@ import jax.numpy as jnp
 
 
 def over_rows(function: Callable[..., Any]) -> Callable[..., Any]:
-    """`jax.vmap` of a function on a GPU; on a CPU, one row after the other.
+    """What `jax.vmap` of a function gives, but one row after the other.
 
-    A GPU wants few large operations. XLA's CPU backend calls a fast matrix product for plain matrices only: with a
-    further axis it transposes or falls back to loops of its own, and two passes through a small network at once took
-    five times as long as one after the other (benchmarks/). The result is the same up to rounding.
+    For few rows and passes through networks. What all rows share, inputs and activations, stays as it is, while
+    `jax.vmap` lays it out anew for every row: on a CPU, whose fast matrix product is for plain matrices, two passes
+    through a small network at once took five times as long as one after the other (benchmarks/); an update of 64 seeds
+    on a GPU took 12 % longer, and one of 5 seeds, which is bound by launches, 7 % less. The result is the same up to
+    rounding.
 
     Example:
         >>> import jax.numpy as jnp
@@ -22,12 +24,9 @@ def over_rows(function: Callable[..., Any]) -> Callable[..., Any]:
 
     def one_after_the_other(*stacks: Any) -> Any:
         count = jax.tree.leaves(stacks)[0].shape[0]
+        if count == 0:
+            return jax.vmap(function)(*stacks)
         rows = [function(*jax.tree.map(lambda x, i=i: x[i], stacks)) for i in range(count)]
         return jax.tree.map(lambda *xs: jnp.stack(xs), *rows)
 
-    def mapped(*stacks: Any) -> Any:
-        if jax.tree.leaves(stacks)[0].shape[0] == 0:
-            return jax.vmap(function)(*stacks)
-        return jax.lax.platform_dependent(*stacks, cpu=one_after_the_other, default=jax.vmap(function))
-
-    return mapped
+    return one_after_the_other

@@ -14,7 +14,7 @@ from pcpo.core.trust_region import natural_step
 from pcpo.core.types import Surrogates
 from pcpo.core.vectors import unit
 from pcpo.rl.networks import Network, Params
-from pcpo.rl.subsample import stratified_rows
+from pcpo.rl.subsample import sample_size, stratified_rows
 
 
 class Critics(NamedTuple):
@@ -96,7 +96,7 @@ def fit(
     critics = Critics(critics.params, input_mean, safe, target_mean, target_scale)
     x = (inputs - input_mean[None, :]) / safe[None, :]
     y = (outputs - target_mean[:, None]) / _or_one(target_scale)[:, None]
-    count = max(1, round(options.fraction * rows.shape[0]))
+    count = sample_size(options.fraction, rows.shape[0])
 
     def step(params: Params, key: Key[Array, ""]) -> tuple[Params, None]:
         chosen = stratified_rows(key, mask, count)

@@ -91,8 +91,10 @@ def play(
         ended = alive & outcome.terminated
         return (nexts, alive & ~outcome.terminated), (*(_where(alive, x) for x in record), alive, ended)
 
+    # A GPU is told of ten steps at once: waiting for the next one to be started takes it longer than the step.
+    unroll = 1 if jax.default_backend() == "cpu" else 10
     (states, alive), (observations, actions, rewards, costs, mask, ended) = jax.lax.scan(
-        advance, (states, alive), noise, length=world.horizon
+        advance, (states, alive), noise, length=world.horizon, unroll=unroll
     )
     return Rollout(
         observations=observations,

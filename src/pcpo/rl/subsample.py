@@ -6,6 +6,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int, Key
 
+WHOLE = 128
+"""Large samples have a multiple of so many rows."""
+
 
 class Rows(NamedTuple):
     """Which steps of which episodes."""
@@ -16,6 +19,21 @@ class Rows(NamedTuple):
     def of(self, x: Array) -> Array:
         """The chosen rows of a ``[T, E, ...]`` array, ``[k, ...]``."""
         return x[self.time, self.episode]
+
+
+def sample_size(fraction: float, steps: int) -> int:
+    """Rows in a sample of that part of so many steps; from 1280 on the next multiple of 128, if there are as many.
+
+    A GPU divides a sum over rows among its processors. Where the number of rows is odd for that, XLA copies the whole
+    array into a longer one first, in each product with H anew: a twentieth of an update with 64 seeds.
+
+    Example:
+        >>> sample_size(0.2, 50_000), sample_size(0.2, 1_000), sample_size(1.0, 50_000)
+        (10112, 200, 50000)
+    """
+    count = max(1, round(fraction * steps))
+    whole = -(-count // WHOLE) * WHOLE
+    return whole if count >= 10 * WHOLE and whole <= steps else count
 
 
 def stratified_rows(key: Key[Array, ""], mask: Bool[Array, "T E"], count: int) -> Rows:

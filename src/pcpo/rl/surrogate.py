@@ -11,7 +11,7 @@ from pcpo.core.types import LocalModel, Surrogates, Tree
 from pcpo.rl.fisher import fisher_product
 from pcpo.rl.networks import Params
 from pcpo.rl.policy import Policy
-from pcpo.rl.subsample import stratified_rows
+from pcpo.rl.subsample import sample_size, stratified_rows
 
 
 class Batch(NamedTuple):
@@ -74,7 +74,7 @@ def surrogate(
         return Surrogates(changes[0], changes[1:], jnp.sum(shares * policy.distribution.kl(old, new)))
 
     # Steps that are drawn twice in a short batch count twice; in one that is shorter still, so does every step.
-    count = max(1, round(fisher_fraction * steps * episodes))
+    count = sample_size(fisher_fraction, steps * episodes)
     rows = stratified_rows(key, batch.mask, count)
     uniform = jnp.full(count, 1.0 / count, weights.dtype)
     return LocalModel(
