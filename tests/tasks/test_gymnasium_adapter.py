@@ -367,8 +367,12 @@ def test_environments_draw_themselves_where_they_can():
     assert drawn.paint is not None
     scene = drawn.visible(1).scene(0)  # pyright: ignore[reportAttributeAccessIssue]
     np.testing.assert_array_equal(drawn.paint(drawn, [None, scene], [1.0], [[0.0]]), np.full((4, 6, 3), 7, np.uint8))
-    with pytest.raises(WorldError, match="render gave nothing; a film needs render_mode 'rgb_array'"):
+    with pytest.raises(WorldError, match="render failed with NotImplementedError"):
         drawn.worlds(1).scene(0)  # pyright: ignore[reportAttributeAccessIssue]
+    blank = a_task(render_mode="rgb_array", render=lambda: None)
+    assert blank.visible is not None
+    with pytest.raises(WorldError, match="render gave nothing; a film needs render_mode 'rgb_array'"):
+        blank.visible(1).scene(0)  # pyright: ignore[reportAttributeAccessIssue]
     assert named_environment("CartPole-v1", {}, ()).visible is not None
     assert a_task().paint is None
 

@@ -39,7 +39,7 @@ def from_gymnasium(
             none. Where not given: ``info["cost"]``, or the third value of a step that gives six.
         max_episode_steps: Steps after which an episode is cut off; the environment's own limit where not given.
         name: What the task is called in files and messages.
-        draw: Makes one that renders as ``"rgb_array"``; without it, films cannot be made.
+        draw: Makes one that renders as ``"rgb_array"``, where ``make`` does not; without either there are no films.
 
     Raises:
         ValueError: If the environment cannot be made or learnt, or nothing says when its episodes end.
@@ -55,6 +55,7 @@ def from_gymnasium(
         name = _name(env, make) if name is None else name
         observations, actions = _spaces(env, name)
         horizon = _horizon(env, name, max_episode_steps)
+        draw = make if draw is None and getattr(env, "render_mode", None) == "rgb_array" else draw
     finally:
         close_quietly(env)
     kind = Kind(name, make, observations, actions, costs)
