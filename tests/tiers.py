@@ -25,7 +25,7 @@ TIERS: list[tuple[str, list[str], list[str]]] = [
     ("rl", ["tests/rl"], []),
     ("theory", ["tests/theory"], []),
     ("tasks", ["tests/tasks"], []),
-    ("training", ["tests/training"], []),
+    ("training and its command line", ["tests/training", "tests/cli"], []),
     ("experiments and command line", ["tests/experiments", "tests/test_*.py"], []),
     # As a user types them: without the settings of tests/conftest.py.
     ("examples in docstrings", ["src"], ["--doctest-modules"]),
