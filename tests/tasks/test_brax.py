@@ -9,12 +9,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from pcpo.rl.options import Options
+from pcpo.cli import main
 from pcpo.rl.rollout import World, play
 from pcpo.rl.spaces import Box
 from pcpo.tasks.adapters.brax import from_brax, is_brax
-from pcpo.training.collect_device import device_program
-from tests.rl.worlds import hyper
+from pcpo.training.run import Run
 
 
 @jax.tree_util.register_dataclass
@@ -192,16 +191,16 @@ def test_of_a_mapping_with_a_state_the_policy_sees_the_state():
     assert seen.cost_names == ("cost",)
 
 
-def test_it_trains_in_one_compiled_program_for_all_seeds(cart):
-    """Two seeds side by side: rows that differ, and costs that are those of the policies' speeds."""
-    task = from_brax(Cart(), horizon=20)
-    program = device_program(task, Options(spectrum_every=0), batch_size=100, seeds=(0, 1), hidden=(4,))
-    numbers = hyper(1)
-    state, _ = program.update(program.init(numbers), numbers)
-    state, metrics = program.update(state, numbers)
-    assert metrics["costs"].shape == (2, 1)
-    assert np.isfinite(metrics["discounted_return"]).all()
-    assert metrics["discounted_return"][0] != metrics["discounted_return"][1]
+def test_it_trains_from_the_command_line_with_seeds_side_by_side(tmp_path):
+    """Two seeds in one compiled program: rows that differ. From Python, examples/brax_style.py does the same."""
+    line = "train tests.tasks.test_brax:Cart --limit 5 --max-episode-steps 20 --batch-size 100 --seeds 2 --updates 2"
+    assert main([*line.split(), "--hidden", "4", "--out", str(tmp_path / "run")]) == 0
+    run = Run.open(tmp_path / "run")
+    assert run.config.own == ("task",)
+    returns, costs = np.asarray(run.column("return")), np.asarray(run.column("costs", "cost"))
+    assert returns.shape == costs.shape == (2, 2)
+    assert np.isfinite(returns).all()
+    assert returns[0, 0] != returns[0, 1]
 
 
 def begins_by_itself(self, rng):

@@ -11,13 +11,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from pcpo.rl.options import Options
+from pcpo import PCPO
+from pcpo.cli import main
 from pcpo.rl.rollout import World, play
 from pcpo.rl.spaces import Box, Discrete
 from pcpo.tasks.adapters import _jax
 from pcpo.tasks.adapters.gymnax import from_gymnax, is_gymnax
-from pcpo.training.collect_device import device_program
-from tests.rl.worlds import hyper
+from pcpo.training.run import Run
 
 gymnax = pytest.importorskip("gymnax", reason="gymnax is not installed: pip install gymnax six")
 
@@ -119,19 +119,16 @@ def test_a_choice_observed_is_one_of_n():
     assert task.observe(after).tolist() == [0, 0, 1, 0, 0]
 
 
-def test_it_trains_in_one_compiled_program_for_all_seeds(pendulum):
-    """Two seeds side by side: rows that differ, finite, and the cost measured is the one of the function."""
-    program = device_program(
-        from_gymnax("Pendulum-v1", cost=spins, horizon=20), Options(spectrum_every=0), batch_size=200, seeds=(0, 1),
-        hidden=(4,),
-    )  # fmt: skip
-    numbers = hyper(1)
-    state, _ = program.update(program.init(numbers), numbers)
-    state, metrics = program.update(state, numbers)
-    assert metrics["costs"].shape == (2, 1)
-    assert np.isfinite(metrics["costs"]).all()
-    assert metrics["costs"][0] != metrics["costs"][1]
-    rollout = program.rollout(state, 0, 10)
+def test_it_trains_from_the_command_line_with_seeds_side_by_side(tmp_path):
+    """Two seeds in one compiled program; the costs in the rows are those of the function, step by step."""
+    line = "train gymnax:Pendulum-v1 --cost tests.tasks.test_gymnax:spins --max-episode-steps 20 --limit 5 --seeds 2"
+    more = f"--batch-size 200 --updates 2 --hidden 4 --out {tmp_path / 'run'}"
+    assert main([*line.split(), *more.split()]) == 0
+    costs = np.asarray(Run.open(tmp_path / "run").column("costs", "cost"))
+    assert costs.shape == (2, 2)
+    assert costs[0, 0] != costs[0, 1]
+    agent = PCPO.load(tmp_path / "run", cost=spins)
+    rollout = agent._program.rollout(agent._session.state, 0, 10)
     expected = (abs(rollout.observations[:, 1:, :, 2]) > 4).sum((1, 2))  # of the steps before the last
     last = (abs(rollout.final_observations[..., 2]) > 4).sum(1)
     np.testing.assert_array_equal(rollout.costs.sum((1, 2, 3)), expected + last)

@@ -182,7 +182,7 @@ environment("SafetyPointGoal1-v0").reset(seed=0)
 assert "jax" not in sys.modules
 assert dataclasses.dataclass is plain
 """
-    subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True)
+    subprocess.run([sys.executable, "-W", "error::RuntimeWarning", "-c", code], check=True)
 
 
 def test_materials_go_and_everything_else_stays():

@@ -22,6 +22,7 @@ import importlib.util
 import inspect
 import re
 import sys
+import warnings
 import xml.etree.ElementTree as ET
 from collections import OrderedDict
 from collections.abc import Generator, Mapping
@@ -164,9 +165,12 @@ def _navigation(name: str, render_mode: str | None) -> Any:
     builder = importlib.import_module("safety_gymnasium.builder")
     robot, kind = _groups(name)
     floor = {"floor_conf.type": "village"} if kind.startswith("Race") else {}
-    env = builder.Builder(name, config={**floor, "agent_name": robot}, render_mode=render_mode)
+    with warnings.catch_warnings():  # the bounds of actions are float32, and their space is float64
+        warnings.filterwarnings("ignore", "overflow encountered in cast", RuntimeWarning)
+        env = builder.Builder(name, config={**floor, "agent_name": robot}, render_mode=render_mode)
+        spaces = env.task.obs_info.obs_space_dict.spaces
+        env.task.obs_info.obs_space_dict = _trusting()(OrderedDict(spaces))  # as it is, not sorted
     task = env.task
-    task.obs_info.obs_space_dict = _trusting()(OrderedDict(task.obs_info.obs_space_dict.spaces))  # as it is, not sorted
     _give_angles_as_numbers(task.agent)
     if render_mode is None:
         task.world = _world_without_pictures()(task.agent, task._obstacles)
