@@ -4,11 +4,13 @@ import dataclasses
 import functools
 from typing import Any
 
+import gymnasium
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from pcpo.cli import endings
 from pcpo.rl.normalize import Normalizer, empty
 from pcpo.tasks.host import WorldError
 from pcpo.training import evaluate, loop
@@ -219,3 +221,36 @@ def test_hands_are_checked_before_anything_is_done(hands, message, tmp_path):
     with pytest.raises(RunError, match=message):
         loop.train(CONFIG, tmp_path / "run", loop.Manner(hands=hands), task=task())
     assert not (tmp_path / "run").exists()
+
+
+def test_a_function_that_makes_an_environment_is_all_that_is_needed(tmp_path):
+    """With a cost that is a closure, through a process of its own, to actions that the environment takes."""
+    angle = 0.02
+    make = functools.partial(gymnasium.make, "CartPole-v1")
+
+    def tilted(before, action, after, info):
+        return abs(after[2]) > angle
+
+    given: Any = {"cost": tilted, "max_episode_steps": 8}
+    agent = PCPO(make, 5.0, **given, workers=1, batch_size=8, hidden=(4,), spectrum_every=0).learn(1)
+    assert agent.config.task == "CartPole-v1"
+    assert 0.0 < agent.rows[0]["costs"]["cost"] <= 8.0
+    env = make()
+    observation, _ = env.reset(seed=0)
+    action, _ = agent.predict(observation)
+    assert action in env.action_space
+    loaded = PCPO.load(agent.save(tmp_path / "agent"), env=make, **given)
+    assert loaded.predict(observation)[0] == action
+
+
+def test_the_command_line_tells_of_an_environment_that_cannot_go_on(whole, capsys):
+    """Its own error on stderr, what is left of the run and how to go on, and an exit code of its own."""
+    with endings.failures_told(whole) as failed:
+        error = WorldError("walk: it fell apart")
+        error.add_note("Traceback: in walk.py")
+        raise error
+    assert failed.code == 1
+    said = capsys.readouterr()
+    assert said.err.splitlines() == ["Traceback: in walk.py", "pcpo: walk: it fell apart"]
+    assert "4 updates, saved" in said.out
+    assert f"pcpo resume {whole}" in said.out

@@ -176,9 +176,7 @@ class Agent:
             raise KeyboardInterrupt
         return self
 
-    def predict(
-        self, observation: Any, deterministic: bool = True, *, policy: int = 0
-    ) -> tuple[npt.NDArray[Any], None]:
+    def predict(self, observation: Any, deterministic: bool = True, *, policy: int = 0) -> tuple[Any, None]:
         """The action of the policy, as the environment takes it.
 
         Args:
