@@ -9,7 +9,7 @@ Differences from ``safety_gymnasium.make``:
 1. Its ``__init__`` is never run. `safety_gymnasium.make` does not exist in a process that has used this module; use
    `environment`.
 2. Where nothing is drawn, models are built without textures and materials. The original decodes six pictures of the
-   sky at every reset, which takes 50 times longer than the rest of it. Trajectories are the same to the last bit.
+   sky at every reset, which takes 10 to 50 times as long as the rest of it. Trajectories are the same to the last bit.
 3. An observation is not checked against its space a second time: whoever collects it checks that it is finite.
 4. There are no wrappers: an episode that is over is not stepped, and is begun again by whoever asks for it.
 """
