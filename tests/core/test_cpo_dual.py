@@ -72,6 +72,21 @@ def test_a_remainder_without_cancellation_is_used():
     np.testing.assert_allclose(exact.eta, 1.0 / np.sin(angle), rtol=1e-12)
 
 
+@pytest.mark.parametrize(
+    ("b", "remainder", "why"),
+    [
+        (-0.15, None, "-b is beyond sqrt(2 delta s) = 0.104, but eta r = 0.18 is beyond -b"),
+        (-0.09, 4.0, "B = 0.01, so that sqrt(B / A) = 0.05 and nu would be (0.05 * 0.9 - 0.09) / s < 0"),
+    ],
+)
+def test_scalars_of_an_unconverged_cg_cut_the_reward_step_off_at_the_boundary(b, remainder, why):
+    """r^2 > q s, which no H allows: with a.d = eta r - multiplier s the step must still end on a.d = -b, nu >= 0."""
+    q, r, s, delta = (jnp.asarray(x, float) for x in (1.0, 0.9, 0.27, 0.02))
+    step = solve(q, r, s, jnp.asarray(b, float), delta, None if remainder is None else jnp.asarray(remainder, float))
+    assert DualCase(int(step.case)) == DualCase.ACTIVE, why
+    np.testing.assert_allclose([step.eta, step.multiplier], [-b / 0.9, 0.0], rtol=1e-14, atol=1e-16, err_msg=why)
+
+
 def test_parallel_gradients_in_float32_do_not_divide_rounding_by_rounding():
     for angle in (0.0, 1e-8, 1e-4, 1e-2):
         scalars = (1.0, np.cos(angle), 1.0, -0.5, 0.5)

@@ -139,6 +139,28 @@ def test_asymmetry_is_reported_and_the_result_still_feasible():
         assert not report.infeasible
 
 
+@pytest.mark.parametrize("how", PROJECT)
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
+def test_a_half_space_far_away_neither_hides_an_empty_intersection_nor_stops_the_sweeps(how, dtype):
+    """Tolerances go by what is violated: an inactive constraint a million times as far away decides nothing."""
+
+    def report(overlap, excess, far):
+        gram = jnp.array([[1.0, overlap, 0.0], [overlap, 1.0, 0.0], [0.0, 0.0, 1.0]], dtype)
+        return PROJECT[how](gram, jnp.array([*excess, far], dtype))
+
+    for far in (-1.0, -1e6, -1e12):
+        assert report(-1.0, (1.0, 1.0), far).infeasible
+        wedge = report(-0.9, (1.0, 0.5), far)
+        assert not wedge.infeasible
+        np.testing.assert_array_equal(wedge.multipliers, report(-0.9, (1.0, 0.5), -1.0).multipliers)
+
+
+@pytest.mark.parametrize("how", PROJECT)
+def test_what_is_not_finite_is_not_reported_as_nan(how):
+    report = PROJECT[how](jnp.full((2, 2), jnp.nan), jnp.ones(2))
+    assert jnp.isfinite(report.asymmetry)
+
+
 def test_float32_is_feasible_to_its_precision():
     rng = np.random.default_rng(7)
     for how in PROJECT:

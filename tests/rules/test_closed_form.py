@@ -201,6 +201,19 @@ def test_cpo_ends_on_the_half_space_after_three_steps_of_cg():
     assert np.all(np.abs(left[active]) <= 1e-12)
 
 
+def test_cpo_never_leaves_a_half_space_unnoticed_after_one_step_of_cg():
+    """H^-1 g and H^-1 a are so poor that a . H^-1 g may exceed what Cauchy and Schwarz allow; b < 0."""
+    problems = random_problems(seed=55, count=400, n=40, m=1, condition=1e8)
+    rule = rules.cpo(DELTA, line_search=False, cg_iterations=1)
+    _, free = solve_all(rule, replace(problems, b=np.full_like(problems.b, -1e9)))
+    share = np.random.default_rng(0).uniform(0.3, 1.0, size=problems.b.shape)
+    b = -share * np.abs(np.asarray(free.predicted_costs))
+    _, info = solve_all(rule, replace(problems, b=b))
+    assert np.all(np.asarray(info.predicted_costs) + b <= 1e-12 * np.abs(b))
+    assert np.all(np.asarray(info.multipliers) >= 0.0)
+    assert np.mean(np.asarray(info.extra["case"]) == DualCase.ACTIVE) > 0.9
+
+
 @pytest.mark.parametrize("name", RULES)
 def test_three_deltas_and_limits_trace_once(name):
     traces = []

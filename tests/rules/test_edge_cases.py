@@ -198,12 +198,16 @@ def test_float32_is_as_sound(drawn):
             is_inside(p, name, out, tol=1e-3)
 
 
-@given(problems(1, finite=False))
-@settings(max_examples=100)
-def test_what_is_not_finite_moves_nothing(drawn):
-    for name, out in run(drawn.p).items():
-        is_sound(drawn.p, name, out)
-        assert not np.any(out.step), f"{name}: {out.status.name}, step {out.step}"
+@pytest.mark.parametrize("m", [1, 5])
+def test_what_is_not_finite_moves_nothing(m):
+    @given(problems(m, finite=False))
+    @settings(max_examples=100)
+    def check(drawn):
+        for name, out in run(drawn.p).items():
+            is_sound(drawn.p, name, out)
+            assert not np.any(out.step), f"{name}: {out.status.name}, step {out.step}"
+
+    check()
 
 
 @given(

@@ -59,7 +59,9 @@ def solve_cpo_dual(
        the TRPO step is feasible. If not, the constraint is active and lambda follows. Same optimum, no division by b.
     2. The ties are what the limits of the problem say: b = 0 is a feasible point like any other (the code goes into
        recovery), and on B = 0 the formulas of both neighbours agree.
-    3. No absolute epsilon. A below rounding of q means that g and a are parallel: then every point of the
+    3. ``H^-1 g`` and ``H^-1 a`` of a CG that has not converged may make nu negative, or a half-space that the step
+       leaves look as if it held the whole trust region. Then the reward step is cut off at the boundary.
+    4. No absolute epsilon. A below rounding of q means that g and a are parallel: then every point of the
        boundary has the same reward, and the one nearest to theta_k is taken instead of one in a direction that
        consists of rounding errors.
 
@@ -84,7 +86,7 @@ def solve_cpo_dual(
     reach = jnp.sqrt(2.0 * delta * safe_s)  # how far a . d can go inside the trust region
 
     eta_free = jnp.where(q > 0.0, jnp.sqrt(2.0 * delta / jnp.where(q > 0.0, q, 1.0)), 0.0)
-    inactive = (eta_free * r + b <= 0.0) | (-b >= reach)
+    inactive = eta_free * r + b <= 0.0
     infeasible = b > reach
 
     A = jnp.maximum(q - r * r / safe_s if remainder is None else remainder, 0.0)
@@ -92,11 +94,14 @@ def solve_cpo_dual(
     parallel = A <= q * (16.0 * eps)
     eta_parallel = jnp.maximum(-b, 0.0) / jnp.where(r > 0.0, r, 1.0)
     eta_active = jnp.where(parallel, eta_parallel, jnp.sqrt(B / jnp.where(parallel, 1.0, A)))
+    # A negative nu. The boundary is then passed between eta_active and eta_free, so that r is not zero.
+    cut_off = ~inactive & (b + eta_active * r < 0.0)
+    eta_active = jnp.where(cut_off, -b / jnp.where(cut_off, r, 1.0), eta_active)
 
     case = jnp.where(infeasible, DualCase.INFEASIBLE, jnp.where(inactive, DualCase.INACTIVE, DualCase.ACTIVE))
     case = jnp.where(has_gradient, case, DualCase.NO_GRADIENT)
     ignored = (case == DualCase.NO_GRADIENT) | (case == DualCase.INACTIVE)
     eta = jnp.where(ignored, eta_free, jnp.where(case == DualCase.ACTIVE, eta_active, 0.0))
-    on_boundary = (b + eta_active * r) / safe_s
+    on_boundary = jnp.where(cut_off, 0.0, (b + eta_active * r) / safe_s)
     multiplier = jnp.where(case == DualCase.ACTIVE, on_boundary, reach / safe_s)
     return CPOStep(eta, jnp.where(ignored, 0.0, multiplier), case.astype(jnp.int32))

@@ -134,12 +134,16 @@ def _in_units_of_distance(gram: Float[Array, "m m"], excess: Float[Array, " m"])
     return _Scaled(scale[:, None] * gram * scale[None, :], scale * excess, scale)
 
 
+def _largest_violation(problem: _Scaled) -> Float[Array, ""]:
+    """What rounding and tolerances are measured by. How far inside other half-spaces lie says nothing about it."""
+    return jnp.maximum(0.0, jnp.max(problem.excess))
+
+
 def _sweep(
     problem: _Scaled, start: Float[Array, " m"], max_sweeps: int, forget: bool
 ) -> tuple[Float[Array, " m"], Int[Array, ""]]:
     """Projects onto each half-space in turn until nothing moves; ``forget`` undoes what it did before (Dykstra)."""
-    resolution = 4.0 * jnp.finfo(start.dtype).eps
-    scale = jnp.max(jnp.abs(problem.excess))
+    resolution, scale = 4.0 * jnp.finfo(start.dtype).eps, _largest_violation(problem)
 
     def onto(i: Array, nu: Float[Array, " m"]) -> Float[Array, " m"]:
         left = problem.excess[i] - problem.gram[i] @ nu
@@ -166,7 +170,7 @@ def _polish(problem: _Scaled, nu: Float[Array, " m"]) -> Float[Array, " m"]:
     equations = jnp.where(active[:, None] & active[None, :], problem.gram, identity)
     exact = jnp.linalg.solve(equations, jnp.where(active, problem.excess, 0.0))
     left = problem.excess - problem.gram @ exact
-    eps, scale = jnp.finfo(nu.dtype).eps, jnp.max(jnp.abs(problem.excess))
+    eps, scale = jnp.finfo(nu.dtype).eps, _largest_violation(problem)
     rounding = 32.0 * eps * jnp.maximum(scale, jnp.max(jnp.abs(exact)))
     # Of an empty intersection the equations are singular: multipliers that drown the excess in their own rounding
     # (or that are not finite) solve nothing.
@@ -180,10 +184,11 @@ def _report(problem: _Scaled, nu: Float[Array, " m"], sweeps: Int[Array, ""], to
     relative = (1e-9 if dtype == jnp.float64 else 1e-4) if tolerance is None else tolerance
     left = jnp.where(problem.scale > 0.0, problem.excess - problem.gram @ nu, 0.0)
     rounding = 32.0 * jnp.finfo(dtype).eps * jnp.max(jnp.abs(nu))
-    allowed = jnp.maximum(relative * jnp.max(jnp.abs(problem.excess)), rounding)
+    allowed = jnp.maximum(relative * _largest_violation(problem), rounding)
+    asymmetry = jnp.max(jnp.abs(problem.gram - problem.gram.T))
     return Projection(
         multipliers=problem.scale * nu,
         infeasible=jnp.max(left) > allowed,
-        asymmetry=jnp.max(jnp.abs(problem.gram - problem.gram.T)),
+        asymmetry=jnp.nan_to_num(asymmetry, nan=jnp.finfo(dtype).max),  # the worst number there is, never NaN
         sweeps=sweeps,
     )

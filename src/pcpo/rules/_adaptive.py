@@ -12,6 +12,7 @@ from pcpo.core.metric import Directions, in_l2
 from pcpo.core.spectrum import lanczos
 from pcpo.core.types import LocalModel, Status
 from pcpo.core.vectors import Scaled, all_finite
+from pcpo.rules._report import check_number
 from pcpo.rules._two_steps import Several, TwoSteps, two_steps
 
 
@@ -43,6 +44,16 @@ class AdaptiveOptions(NamedTuple):
 
 
 DEFAULT_OPTIONS = AdaptiveOptions()
+
+
+def check_options(options: AdaptiveOptions) -> None:
+    """Raises a ValueError for settings that measure nothing or never."""
+    for name in ("refresh_every", "products"):
+        value = getattr(options, name)
+        if not isinstance(value, int) or value < 1:
+            default = getattr(DEFAULT_OPTIONS, name)
+            raise ValueError(f"AdaptiveOptions.{name} is {value!r}, but must be a whole number above 0; try {default}")
+    check_number("AdaptiveOptions.damping", options.damping, at_least=0.0, advice="it is the damping inside fvp")
 
 
 class AdaptiveState(NamedTuple):
@@ -127,7 +138,8 @@ def paper_conditions(
 
     PCPO (Yang et al., 2020), Theorem PCPO_converge. They speak of feasible points only: with b > 0 both are
     undecided. The smallest eigenvalue is known to lie between the damping and the smallest Ritz value, the largest
-    above the largest Ritz value, so that the premise can be refuted and never confirmed.
+    above the largest Ritz value, so that the premise can be refuted and never confirmed. L is taken as measured,
+    which is a lower bound: a YES holds for that L, a NO to the first for any larger one too.
     """
     threshold = 0.5 * state.smoothness * eta.astype(state.smoothness.dtype)
     kl = _verdict(yes=damping > threshold, no=state.ritz_min <= threshold)

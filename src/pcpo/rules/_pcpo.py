@@ -10,7 +10,7 @@ from pcpo.core.metric import KL, L2, Metric, directions
 from pcpo.core.projection import project_cyclic, project_dykstra
 from pcpo.core.types import LocalModel, Status, StepInfo, Tree, UpdateRule, most_severe
 from pcpo.core.vectors import as_vectors, scaled
-from pcpo.rules._adaptive import DEFAULT_OPTIONS, AdaptiveOptions, choose, initial_state
+from pcpo.rules._adaptive import DEFAULT_OPTIONS, AdaptiveOptions, check_options, choose, initial_state
 from pcpo.rules._report import check_delta, check_number, report, solver, stateless
 from pcpo.rules._two_steps import Several, capped, two_steps
 
@@ -76,6 +76,7 @@ def pcpo(
     """
     check_delta(delta)
     check_number("max_kl", max_kl, above=0.0, advice="pass math.inf for no limit")
+    check_options(adaptive)
     solve = solver(cg_iterations, cg_tolerance)
     metric, project = _metric(projection), _several(several)
 

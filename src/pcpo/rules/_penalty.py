@@ -1,6 +1,8 @@
 """PDO and FPO: a trust-region step on reward minus lambda times cost."""
 
 import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
@@ -80,8 +82,9 @@ def fpo(
         cg_tolerance: Relative residual at which CG stops; default by dtype.
     """
     check_delta(delta)
-    if jnp.ndim(multiplier) == 0:
-        check_number("multiplier", multiplier, at_least=0.0, advice="it is the price of a unit of cost in reward")
+    if not isinstance(multiplier, Tracer):
+        lowest = np.min(np.asarray(multiplier, float), initial=0.0)
+        check_number("multiplier", lowest, at_least=0.0, advice="it is the price of a unit of cost in reward")
     solve = solver(cg_iterations, cg_tolerance)
 
     def update(model: LocalModel, state: tuple[()]) -> tuple[Tree, tuple[()], StepInfo]:
