@@ -9,7 +9,7 @@ import jaxtyping
 import pytest
 
 from pcpo import rules
-from pcpo.core import LocalModel, Surrogates
+from pcpo.core import LocalModel, Status, Surrogates
 
 G, A, B = jnp.ones(3), jnp.ones((2, 3)), jnp.zeros(2)
 
@@ -102,6 +102,22 @@ ARGUMENTS: dict[str, tuple[Callable[[], object], str]] = {
         r"cg_tolerance is -1, but must be",
     ),
     "price negative": (lambda: rules.fpo(0.01, -1.0), r"multiplier is -1, but must be at least 0; it is the price"),
+    "one of two prices negative": (
+        lambda: rules.fpo(0.01, jnp.array([1.0, -2.0])),
+        r"multiplier is -2, but must be at least 0",
+    ),
+    "curvatures never measured": (
+        lambda: rules.pcpo(0.01, "adaptive", adaptive=rules.AdaptiveOptions(refresh_every=0)),
+        r"AdaptiveOptions\.refresh_every is 0, but must be a whole number above 0; try 10",
+    ),
+    "curvatures measured with nothing": (
+        lambda: rules.pcpo(0.01, "adaptive", adaptive=rules.AdaptiveOptions(products=0)),
+        r"AdaptiveOptions\.products is 0, but must be a whole number above 0; try 8",
+    ),
+    "damping negative": (
+        lambda: rules.pcpo(0.01, "adaptive", adaptive=rules.AdaptiveOptions(damping=-1.0)),
+        r"AdaptiveOptions\.damping is -1, but must be at least 0",
+    ),
     "rate negative": (lambda: rules.pdo(0.01, -0.1), r"learning_rate is -0\.1, but must be at least 0"),
     "start negative": (lambda: rules.pdo(0.01, 0.1, -2.0), r"initial_multiplier is -2, but must be at least 0"),
     "three prices for two costs": (
@@ -140,7 +156,13 @@ def test_shapes_are_refused_inside_jit_too():
         jax.jit(lambda g, a, b: rules.pcpo(0.01).update(LocalModel(g, a, b, same), ())[0])(G, A[:1], B)
 
 
-def test_a_delta_that_is_traced_passes():
-    """Its value is not known; a bad one gives a step of zero or not finite, which the status says."""
-    made = jax.jit(lambda delta: rules.pcpo(delta).update(model(), ()))
-    assert jnp.isfinite(made(0.1)[0]).all()
+@pytest.mark.parametrize("make", [rules.pcpo, rules.trpo, lambda delta: rules.cpo(delta, line_search=False)])
+@pytest.mark.parametrize("b", [-1.0, 1.0])
+def test_a_delta_that_is_traced_passes_and_a_bad_one_moves_nothing(make, b):
+    """Its value is not known before the program runs; then the status says that it was bad."""
+    made = jax.vmap(lambda delta: make(delta).update(model(a=A[:1], b=jnp.full(1, b)), ()))
+    steps, _, info = made(jnp.array([0.1, -1.0, jnp.nan, jnp.inf]))
+    assert jnp.any(steps[0] != 0.0)
+    assert info.status[0] < Status.CG_FAILED
+    assert jnp.all(info.status[1:] == Status.NONFINITE)
+    assert jnp.all(steps[1:] == 0.0)

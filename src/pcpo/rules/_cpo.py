@@ -74,6 +74,8 @@ def cpo(
                 ((a_norms == 0.0) & (flat.b > 0.0), Status.ZERO_COST_GRADIENT_VIOLATED),
                 (searched.refused, Status.LINE_SEARCH_FAILED),
                 (found.failed, Status.CG_FAILED),
+                # Of a traced delta only now the value is known; the dual compares with it and would not notice.
+                (~(jnp.isfinite(radius) & (radius >= 0.0)), Status.NONFINITE),
             ),
             {"case": case, **searched.extra},
             taken.surrogates,
