@@ -17,7 +17,7 @@ PACKAGE = Path(__file__).resolve().parent.parent / "src" / "pcpo"
 ROOMS = ["core", "rules", "rl", "tasks", "training", "experiments", "cli", "__main__"]
 # The mathematics stands on these alone. Whatever else it seems to need belongs in a later room.
 MATHEMATICS = {"core", "rules"}
-ALLOWED_IN_MATHEMATICS = {"jax", "jaxtyping", "numpy", "optax", "pcpo"} | sys.stdlib_module_names
+ALLOWED_IN_MATHEMATICS = {"jax", "jaxtyping", "numpy", "pcpo"} | sys.stdlib_module_names
 # All that pcpo/__init__.py may define by itself: the two functions are Python's hooks for lazy re-exports.
 ALLOWED_IN_ROOT = {"__version__", "__all__", "__getattr__", "__dir__"}
 
@@ -89,7 +89,7 @@ def _judge(room: str, name: str) -> str | None:
     """What is wrong with importing `name` in `room`, if anything."""
     top, target = [*name.split("."), ""][:2]
     if room in MATHEMATICS and top not in ALLOWED_IN_MATHEMATICS:
-        return f"{room} imports {top}; the mathematics stands on jax, numpy, optax and jaxtyping only"
+        return f"{room} imports {top}; the mathematics stands on jax, numpy and jaxtyping only"
     if top != "pcpo" or target == "__version__":
         return None
     if target not in ROOMS:
@@ -166,7 +166,7 @@ def test_a_planted_import_is_caught(tmp_path: Path, file: str, source: str, comp
         ("cli/planted.py", "from pcpo import core, experiments, rules\nfrom pcpo.training import loop\n"),
         ("rules/planted.py", "from pcpo import __version__\nfrom ..core import cg\nfrom . import trpo\n"),
         ("experiments/planted.py", "if TYPE_CHECKING:\n    import matplotlib\ndef draw():\n    import matplotlib\n"),
-        ("core/planted.py", "import math\nimport jax.numpy as jnp\nimport numpy as np\nimport optax.tree\n"),
+        ("core/planted.py", "import math\nimport jax.numpy as jnp\nimport numpy as np\n"),
         (
             "__init__.py",
             '"""Doc."""\nfrom pcpo.rules import pcpo as pcpo\n__version__ = "1"\ndef __getattr__(name): ...\n',
