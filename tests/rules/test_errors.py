@@ -95,7 +95,10 @@ ARGUMENTS: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "several unknown": (lambda: rules.pcpo(0.01, several="all"), r"several is 'all'; pass one of 'cyclic', 'dykstra'"),
     "cap of zero": (lambda: rules.pcpo(0.01, max_kl=0.0), r"max_kl is 0, but must be above 0; pass math\.inf for no"),
-    "no CG": (lambda: rules.pcpo(0.01, cg_iterations=0), r"cg_iterations is 0, but CG needs at least 1 step"),
+    "no CG": (
+        lambda: rules.pcpo(0.01, cg_iterations=0),
+        r"cg_iterations is 0, but CG needs an int of at least 1",
+    ),
     "CG by halves": (lambda: rules.trpo(0.01, cg_iterations=2.5), r"cg_iterations is 2\.5, but CG needs"),  # pyright: ignore[reportArgumentType]
     "tolerance negative": (
         lambda: rules.fpo(0.01, 1.0, cg_tolerance=-1.0),
