@@ -119,9 +119,7 @@ def stateless(num_constraints: int) -> tuple[()]:
 def solver(cg_iterations: int, cg_tolerance: float | None) -> cg.Solver:
     """`conjugate_gradient` with its limits, checked."""
     if not isinstance(cg_iterations, int) or cg_iterations < 1:
-        raise ValueError(
-            f"cg_iterations is {cg_iterations!r}, but CG takes a whole number (int) of steps, at least 1; try 10"
-        )
+        raise ValueError(f"cg_iterations is {cg_iterations!r}, but CG needs an int of at least 1; the paper takes 10")
     if cg_tolerance is not None:
         check_number("cg_tolerance", cg_tolerance, at_least=0.0, advice="pass None for what the dtype can resolve")
     return partial(cg.conjugate_gradient, iterations=cg_iterations, tolerance=cg_tolerance)
