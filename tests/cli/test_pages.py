@@ -16,6 +16,7 @@ from pcpo.cli.render import Render
 from pcpo.cli.resume import Resume
 from pcpo.cli.train import SETTINGS, _default, _options
 from pcpo.core.types import Status
+from pcpo.training.metrics import WALL_CLOCK
 from tests.training.small import rows_in
 
 DOCS = Path(__file__).parent.parent.parent / "docs"
@@ -58,7 +59,7 @@ def test_the_table_of_settings_says_what_the_settings_say(name):
 def test_every_column_of_a_row_is_on_the_page_of_runs(trained):
     page = (DOCS / "runs.md").read_text()
     table = page[page.index("## A row") : page.index("## Going on")]
-    assert not [name for name in rows_in(trained)[0] if f"`{name}`" not in table]
+    assert not [name for name in (*rows_in(trained)[0], *WALL_CLOCK) if f"`{name}`" not in table]
     named = set(re.findall(r"`(\w+)`", table[table.index("| `status`") :].splitlines()[0])) - {"status"}
     assert named == {status.name.lower() for status in Status}
 

@@ -13,7 +13,7 @@ import pytest
 from PIL import Image
 
 from pcpo import cli
-from pcpo.training import loop
+from pcpo.training import checkpoint, loop
 from pcpo.training.run import Run
 from tests.cli.conftest import SMALL, train
 from tests.training.small import files_in, rows_in, without_clock
@@ -330,8 +330,12 @@ def test_every_setting_refuses_wrong_values_with_its_name_and_what_to_try(flag, 
         ("compare RUN OTHER", ["kl is a run of point-circle and OTHER one of point-gather; give runs of one task"]),
         ("evaluate RUN --episodes 1", ["--episodes is 1", "between 2 and 1000000"]),
         ("evaluate RUN --checkpoint 5", ["has no checkpoint after 5 updates; there are: "]),
+        ("evaluate RUN --checkpoint new", ["--checkpoint is 'new'", "whole number", "the default is the newest"]),
         ("evaluate RUN -o x.txt", ["ends in '.txt'", ".json"]),
+        ("evaluate RUN -o RUN/config.json", ["which the run needs to go on", "give another file"]),
+        ("evaluate RUN -o RUN/checkpoints/mine.json", ["which the run needs to go on"]),
         ("render RUN -o x.gif --policy 7", ["--policy is 7, but the seeds of", "are 0 or 1"]),
+        ("render RUN -o x.gif --policy first", ["--policy is 'first'", "give one of the run's seeds"]),
         ("render RUN -o x.gif --checkpoint 5", ["has no checkpoint after 5 updates"]),
     ],
 )  # fmt: skip
@@ -341,7 +345,7 @@ def test_what_cannot_be_done_with_a_run_leaves_it_as_it_is(line, parts, pcpo, ru
     config = other / "config.json"
     config.write_text(config.read_text().replace('"point-circle"', '"point-gather"'))
     before = files_in(run.parent)
-    assert_refused(pcpo(*[{"RUN": "kl"}.get(word, word) for word in line.split()]), *parts)
+    assert_refused(pcpo(*line.replace("RUN", "kl").split()), *parts)
     assert files_in(run.parent) == before
 
 
@@ -362,6 +366,20 @@ def test_damaged_runs_are_refused_by_every_verb_and_left_alone(verb, damage, pcp
     assert files_in(run) == before
 
 
+@pytest.mark.filterwarnings("default::pcpo.training.run.DamagedCheckpointWarning")
+@pytest.mark.parametrize("verb", ["evaluate", "render"])
+def test_an_older_policy_is_never_shown_for_the_newest_without_a_word(verb, pcpo, run, tmp_path):
+    older, newest = checkpoint.updates(run / "checkpoints")
+    (run / "checkpoints" / f"update-{newest:08d}.safetensors").write_bytes(b"")
+    rest = {"evaluate": ["--episodes", 2], "render": ["-o", tmp_path / "x.gif"]}[verb]
+    code, _, err = pcpo(verb, run, *rest)
+    assert code == 0
+    (line,) = err.splitlines()
+    assert line.startswith("pcpo: note: ")
+    assert f"update-{newest:08d}.safetensors is damaged" in line
+    assert line.endswith(f"Used in its place: the checkpoint after {older} updates")
+
+
 def spoil(run, damage):
     for path in (run / "checkpoints").iterdir():
         content = bytearray(path.read_bytes())
@@ -372,7 +390,7 @@ def spoil(run, damage):
             path.write_bytes(content)
         if path.suffix == ".json" and damage == "tampered":
             plain = json.loads(content)
-            plain["totals"]["env_steps"] = [0, 0]
+            plain["totals"]["env_steps"] = [1, 1]
             path.write_text(json.dumps(plain))
     if damage in {"newer", "older"}:
         plain = json.loads((run / "config.json").read_text())

@@ -50,3 +50,19 @@ def test_a_run_that_ended_at_its_limit_is_drawn_beside_it_and_not_far_beyond(end
 def test_from_when_on_a_limit_was_kept(cost, first):
     """Worked by hand from the definition: the update's own cost, and every ten-update mean from there on."""
     assert comparison.kept_from(series(np.array(cost)), "cost") == first
+
+
+@pytest.mark.parametrize(
+    ("cost", "said"), [([5.0] * 9, "too short"), ([9.0] * 10, "never"), ([9.0, *[5.0] * 10], "update 1")]
+)
+def test_a_run_too_short_to_keep_a_limit_is_not_said_to_have_broken_it(cost, said):
+    headings, (row,) = comparison.cells([comparison.summarise(series(np.array(cost)))])
+    assert row[headings.index("kept from")] == said
+
+
+@pytest.mark.parametrize("n", [2, 3, 8])
+def test_short_runs_have_whole_updates_on_the_axis(n):
+    with plots.style():
+        figure = curves.learning_curves([series(np.full(n, 6.0))])
+        ticks = np.array([axes.get_xticks() for axes in figure.axes[:2]])
+    assert np.array_equal(ticks, np.round(ticks))

@@ -154,4 +154,5 @@ def test_a_description_says_what_one_needs_to_know():
     assert "9 observations, 2 real actions, 50 steps" in text
     assert "cost_x <= 5, cost_y <= 5" in text
     assert "y_limit=5.0" in text
+    assert "batch-size 50000, delta 0.0001, gamma 0.995, gae-lambda 0.95 (costs: 1), hidden 64 32" in text
     assert "\n" not in text

@@ -131,8 +131,14 @@ def test_a_missing_cost_is_said_before_a_run_is_there(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (["gym:CartPole-v1"], "cost_limit is None, which has no limit for cost of gym:CartPole-v1"),
-        (["gym:CartPole-v1", "--cost", "none", "--limit", "5"], "there are 0 costs"),
+        (
+            ["gym:CartPole-v1"],
+            "gym:CartPole-v1 has no limit for cost; give one, such as --limit cost=25, or --cost none",
+        ),
+        (
+            ["gym:CartPole-v1", "--cost", "none", "--limit", "5"],
+            "there are no costs, so nothing to limit; leave out --limit",
+        ),
         (["gym:Nothing-v0", "--limit", "5"], "no environment could be made"),
         (["gym:CartPole-v1", "--cost", "a", "--cost", "a=b", "--limit", "a=5"], "give each cost once"),
         (["gym:CartPole-v1", "--limit", "5", "--max-episode-steps", "0"], "--max-episode-steps is 0, but must be"),

@@ -232,7 +232,8 @@ def test_on_a_full_disk_nothing_that_was_there_is_lost(config, whole, tmp_path, 
             with pytest.raises(OSError, match="No space left on device"):
                 loop.train(config, directory, OFTEN)
         if directory.exists() and (directory / "metrics.jsonl").exists():
-            assert (directory / "metrics.jsonl").read_bytes().endswith((b"\n", b""))
+            content = (directory / "metrics.jsonl").read_bytes()
+            assert not content or content.endswith(b"\n")  # half a row has been taken back
             rows = rows_in(directory)
             assert without_clock(rows) == without_clock(rows_in(whole)[: len(rows)])
         train_or_resume(config, directory)

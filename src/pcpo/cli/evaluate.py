@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from pcpo.cli.options import Costs, Task, Threads, Workers, costs_from
-from pcpo.cli.parsing import number, parse
+from pcpo.cli.options import Checkpoint, Costs, Task, Threads, Workers, costs_from
+from pcpo.cli.parsing import UsageError, number, parse
 from pcpo.cli.views import (
     check_output,
     print_table,
@@ -38,10 +38,7 @@ class Evaluate:
     """Fresh episodes for each seed. Safe: 100 to 10000. Allowed: 2 to 1000000."""
     deterministic: bool = False
     """Plays the likeliest action. The limits were learnt for the policy that draws its actions."""
-    checkpoint: Annotated[
-        int | None,
-        tyro.conf.arg(metavar="UPDATES", help="The checkpoint after so many updates; the newest by default."),
-    ] = None
+    checkpoint: Checkpoint = None
     task: Task = None
     cost: Costs = ()
     workers: Workers = None
@@ -68,6 +65,7 @@ def run(args: Sequence[str]) -> None:
 
     out = options.out or options.run / evaluate.FILE
     check_output(out, (".json",))
+    _check_no_file_of_the_run(out, options.run)
     with run_errors_explained(), world_errors_explained(), working(f"playing {options.episodes} episodes of each seed"):
         task = again(opened.config, options.task, costs_from(options.cost))
         hands = Hands(options.workers, options.threads)
@@ -76,6 +74,17 @@ def run(args: Sequence[str]) -> None:
     with write_errors_explained(out):
         write_json(out, found.to_json())
     print(f"numbers  {out}")
+
+
+def _check_no_file_of_the_run(out: Path, run: Path) -> None:
+    """What a run needs to go on ends in .json, too."""
+    from pcpo.training.run import CHECKPOINTS, CONFIG
+
+    there = out.resolve()
+    if there == (run / CONFIG).resolve() or (run / CHECKPOINTS).resolve() in there.parents:
+        raise UsageError(
+            f"--out is {out}, which the run needs to go on; give another file, such as {run / 'mine.json'}"
+        )
 
 
 def _title(task: str, found: "Evaluation") -> str:

@@ -46,6 +46,11 @@ Steps = Annotated[
         help="Steps after which an episode of an environment is cut off. Safe: 50 to 2000. Default: its own limit."
     ),
 ]
+Checkpoint = Annotated[
+    int | None,
+    number("--checkpoint", int, 0, 10_000_000, "the default is the newest"),
+    tyro.conf.arg(metavar="UPDATES", help="The checkpoint after so many updates; the newest by default."),
+]
 Task = Annotated[
     str | None,
     tyro.conf.arg(
@@ -97,6 +102,8 @@ def limits_from(texts: Sequence[str], cost_names: Sequence[str]) -> dict[str, fl
         UsageError: If one is no number, or of a cost that there is not.
     """
     limits: dict[str, float] = {}
+    if texts and not cost_names:
+        raise UsageError(f"--limit is {texts[0]!r}, but there are no costs, so nothing to limit; leave out --limit")
     for text in texts:
         name, found, value = text.rpartition("=")
         if not found:
@@ -107,8 +114,7 @@ def limits_from(texts: Sequence[str], cost_names: Sequence[str]) -> dict[str, fl
                 )
             name = cost_names[0]
         if name not in cost_names:
-            known = ", ".join(cost_names) or "no costs"
-            raise UsageError(f"--limit is {text!r}, but there is no cost {name!r}; there are: {known}")
+            raise UsageError(f"--limit is {text!r}, but there is no cost {name!r}; there are: {', '.join(cost_names)}")
         if name in limits:
             raise UsageError(f"--limit is given twice for {name}; give it once")
         limits[name] = _number(text, value)

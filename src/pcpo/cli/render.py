@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from pcpo.cli.options import Costs, Steps, Task, costs_from
+from pcpo.cli.options import Checkpoint, Costs, Steps, Task, costs_from
 from pcpo.cli.parsing import UsageError, alternatives, closest, number, parse
 from pcpo.cli.views import check_output, run_errors_explained, working, world_errors_explained, write_errors_explained
+from pcpo.training.config import LARGEST_SEED
 
 if TYPE_CHECKING:
     from pcpo.training.programs import AnyProgram
@@ -42,14 +43,12 @@ class Render:
     """Which episode; the same number gives the same one. Safe: all of 0 to 2147483547."""
     policy: Annotated[
         int | None,
+        number("--policy", int, 0, LARGEST_SEED, "give one of the run's seeds"),
         tyro.conf.arg(metavar="SEED", help="Whose policy, where the run trained several seeds; the first by default."),
     ] = None
     deterministic: bool = False
     """Plays the likeliest action rather than one drawn as in training."""
-    checkpoint: Annotated[
-        int | None,
-        tyro.conf.arg(metavar="UPDATES", help="The checkpoint after so many updates; the newest by default."),
-    ] = None
+    checkpoint: Checkpoint = None
     task: Task = None
     cost: Costs = ()
     max_episode_steps: Steps = None

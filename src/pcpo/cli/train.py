@@ -1,7 +1,7 @@
 """`pcpo train`: from a task to a policy, and to a run that can be plotted, resumed, evaluated and compared."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -134,9 +134,21 @@ def _config(options: Any) -> "tuple[Config, Task]":
         if value is not None:
             task_options[name] = value
     try:
-        task = named(options.task, task_options).task
+        found = named(options.task, task_options)
+        task = found.task
         limits = limits_from(options.limit, task.cost_names)
+        _check_limits(options.task, found.preset is None, limits, task.cost_names)
         settings = given(options, tuple(SETTINGS))
         return config_for(options.task, limits or None, task_options=task_options, **settings), task
     except ValueError as error:
         raise UsageError(str(error)) from None
+
+
+def _check_limits(task: str, needed: bool, limits: Mapping[str, float], cost_names: Sequence[str]) -> None:
+    """Nobody but the user knows the limits of a task that is not the paper's."""
+    missing = [name for name in cost_names if name not in limits]
+    if needed and missing:
+        flags = " ".join(f"--limit {name}=25" for name in missing)
+        raise UsageError(
+            f"{task} has no limit for {', '.join(missing)}; give one, such as {flags}, or --cost none to train without"
+        )

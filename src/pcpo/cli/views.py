@@ -3,9 +3,10 @@
 import contextlib
 import sys
 import tempfile
+import warnings
 from collections.abc import Generator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import tyro
 
@@ -51,11 +52,32 @@ def run_errors_explained() -> Generator[None]:
     from pcpo.training.files import RunError
 
     try:
-        yield
+        with _damage_noted():
+            yield
     except RunError as error:
         raise UsageError(str(error)) from None
     except OSError as error:
         raise UsageError(f"{error.filename} cannot be read ({_reason(error)}); check its permissions") from None
+
+
+@contextlib.contextmanager
+def _damage_noted() -> Generator[None]:
+    """A checkpoint that had to be passed over is a note, and no line of Python's."""
+    from pcpo.training.run import DamagedCheckpointWarning
+
+    usual = warnings.showwarning
+
+    def show(message: Warning | str, category: type[Warning], *where: Any, **rest: Any) -> None:
+        if issubclass(category, DamagedCheckpointWarning):
+            note(str(message))
+        else:
+            usual(message, category, *where, **rest)
+
+    warnings.showwarning = show
+    try:
+        yield
+    finally:
+        warnings.showwarning = usual
 
 
 @contextlib.contextmanager

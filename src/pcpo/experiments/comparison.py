@@ -149,7 +149,8 @@ def cells(summaries: Sequence[Summary]) -> tuple[list[str], list[list[str]]]:
     for each in summaries:
         row = [each.label, each.algorithm, str(each.seeds), str(each.updates), str(each.reward)]
         for of_cost in each.costs.values():
-            kept = "never" if of_cost.kept_from is None else f"update {of_cost.kept_from}"
+            never = "never" if each.updates >= WINDOW else "too short"
+            kept = never if of_cost.kept_from is None else f"update {of_cost.kept_from}"
             row += [str(of_cost.final), f"{of_cost.limit:g}", str(of_cost.cumulative_violation), kept]
         rows.append([*row, _rate(each.steps_per_second)])
     return [*headings, "steps/s"], rows

@@ -380,10 +380,12 @@ def finish(axes: "matplotlib.axes.Axes", view: View, y: str) -> None:
     left, right = min(float(each[0]) for each in ends), max(float(each[-1]) for each in ends)
     if right > left:
         axes.set_xlim(left, right)
-    if view.x == "steps":
-        from matplotlib.ticker import EngFormatter
+    from matplotlib.ticker import EngFormatter, MaxNLocator
 
+    if view.x == "steps":
         axes.xaxis.set_major_formatter(EngFormatter(sep=" "))
+    else:  # there is no half an update
+        axes.xaxis.set_major_locator(MaxNLocator("auto", steps=[1, 2, 2.5, 5, 10], integer=True))
 
 
 def quiet_grid(axes: "matplotlib.axes.Axes") -> None:

@@ -160,15 +160,18 @@ def preset(name: str) -> Preset:
 
 
 def describe(name: str) -> str:
-    """One paragraph for people: what it is about, sizes, horizon, costs with their limits, options."""
-    entry, task = _entry(name), make(name)
+    """One paragraph for people: what it is about, sizes, horizon, costs with their limits, options, settings."""
+    entry, task, usual = _entry(name), make(name), preset(name)
     space = task.action_space
     action = f"{space.size} real actions" if isinstance(space, Box) else f"{space.n} actions to choose from"
-    costs = ", ".join(f"{cost} <= {limit:g}" for cost, limit in entry.preset.limits.items())
+    costs = ", ".join(f"{cost} <= {limit:g}" for cost, limit in usual.limits.items())
     options = ", ".join(f"{option}={default}" for option, default in options_of(name).items())
+    hidden = " ".join(map(str, usual.hidden))
     return (
         f"{entry.summary} {task.observation_size} observations, {action}, {task.horizon} steps; per episode {costs}. "
-        f"Options: {options}."
+        f"Options: {options}. Trained with: batch-size {usual.batch_size}, delta {usual.delta:g}, "
+        f"gamma {usual.gamma:g}, gae-lambda {usual.gae_lambda:g} (costs: {usual.cost_gae_lambda:g}), hidden {hidden}, "
+        f"critic {usual.critic}."
     )
 
 

@@ -31,6 +31,7 @@ from pcpo.training.programs import AnyProgram, Networks, program_for, shape_of_s
 from pcpo.training.progress import Display, Silent, display_for
 from pcpo.training.run import Record, Run, RunWriter, new_run, newest_fitting, old_run, versions
 from pcpo.training.settings import settings_of
+from pcpo.training.streams import arithmetic
 
 Some = TypeVar("Some", bound="Agent")
 
@@ -299,7 +300,7 @@ class Agent:
             yield writer
 
     def _act(self, observations: npt.NDArray[Any], policy: int, deterministic: bool) -> npt.NDArray[Any]:
-        with jax.enable_x64(self.config.precision == "float64"):
+        with arithmetic(self.config.precision):
             key = jax.random.fold_in(jax.random.key(self.config.seed), self._predictions)
             state = self._session.state
             return np.asarray(self._choose(state.params, state.normalizer, observations, policy, key, deterministic))

@@ -139,8 +139,8 @@ class Config:
         high=1e6,
     )  # fmt: skip
     multiplier: float = setting(
-        0.0, float, "FPO's fixed multiplier of the costs, and the one that PDO starts with.", safe="0 to 50", low=0.0,
-        high=1e9,
+        0.0, float, "FPO's fixed multiplier of the costs (1 there if not given), and the one that PDO starts with.",
+        safe="0 to 50", low=0.0, high=1e9,
     )  # fmt: skip
     cg_iterations: int = setting(
         10, int, "Steps of conjugate gradient, at most.", safe="10 to 50", low=1, high=10_000

@@ -15,6 +15,7 @@ from pcpo.training import collect_host
 from pcpo.training.collect_device import of_one
 from pcpo.training.collect_host import HostProgram
 from pcpo.training.programs import AnyProgram
+from pcpo.training.streams import arithmetic
 
 Picture = npt.NDArray[np.uint8]
 """``[height, width, 3]``."""
@@ -34,7 +35,7 @@ def film_episodes(
         deterministic: Whether to play the likeliest action rather than to draw one as in training.
     """
     for number in range(seed, seed + episodes):
-        with jax.enable_x64(program.precision == "float64"):
+        with arithmetic(program.precision):
             reset_key, act_key = jax.random.split(jax.random.key(number))
             if isinstance(program, HostProgram):
                 act = _player(program, collect_host.of_one(state, policy), act_key, deterministic)

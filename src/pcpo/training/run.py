@@ -9,6 +9,7 @@ import operator
 import os
 import platform
 import shutil
+import warnings
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -196,8 +197,15 @@ class Run:
 
         Raises:
             CheckpointError: If there is none, or every one is damaged. The message is about the newest.
+
+        Warns:
+            DamagedCheckpointWarning: If the newest one is damaged, and one before it is given.
         """
-        return newest_whole(self.directory / CHECKPOINTS, like)[0]
+        found, damaged = newest_whole(self.directory / CHECKPOINTS, like)
+        if damaged:
+            text = f"{damaged[0]}. Used in its place: the checkpoint after {found.update} updates"
+            warnings.warn(text, DamagedCheckpointWarning, stacklevel=2)
+        return found
 
     def _parsed(self, number: int, line: bytes) -> dict[str, Any]:
         try:
@@ -219,6 +227,10 @@ class Run:
         if isinstance(value, list):
             return float(len(value))
         return float("nan") if value is None else float(value)
+
+
+class DamagedCheckpointWarning(UserWarning):
+    """The newest checkpoint of a run cannot be read, so that what is shown is an older policy."""
 
 
 def newest_whole(directory: Path, like: Any) -> tuple[Checkpoint, list[CheckpointError]]:
