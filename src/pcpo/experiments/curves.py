@@ -194,19 +194,43 @@ def draw_ends(axes: "matplotlib.axes.Axes", view: View, name: str) -> None:
     left, right = axes.get_xlim()
     if left > 0.0 and left < 0.5 * right:
         left = 0.0
-    for look, x, y in ends:
-        beyond = x > 0.5 * (left + right)
-        offset, align = ((-7, 6), "right") if beyond else ((7, 6), "left")
-        plots.label(axes, (x, y), look.name, look.color, offset, align, "bottom", 8.5)
+    axes.set_xlim(left, right)
+    for side, align in ((-1, "right"), (1, "left")):  # names stand on the side where there is room for them
+        mine = [end for end in ends if (end[1] > 0.5 * (left + right)) == (side < 0)]
+        heights = [_points_up(axes, y) for _, _, y in mine]
+        for (look, x, y), lift in zip(mine, np.subtract(apart(heights, 12.0), heights), strict=True):
+            plots.label(axes, (x, y), look.name, look.color, (7.0 * side, 6.0 + float(lift)), align, "bottom", 8.5)
     if len(limits) == 1:
         axes.axvspan(limits[0], right, color=plots.FORBIDDEN, linewidth=0.0, zorder=0)
     for limit in limits:
         axes.axvline(limit, color=LIMIT, linewidth=1.3, dashes=(5, 2.5), zorder=1)
-    axes.set_xlim(left, right)
     axes.set_title("where they ended" if name == "cost" else f"where they ended: {name}", fontweight="bold")
     axes.set_xlabel("$J_C$, last tenth of the updates")
     axes.set_ylabel("reward, last tenth of the updates")
     quiet_grid(axes)
+
+
+def apart(heights: Sequence[float], gap: float) -> list[float]:
+    """Heights of which each is at least a gap above the next lower one; none is lowered, and their order stays.
+
+    Example:
+        >>> apart([5.0, 0.0, 1.0, 30.0], 10.0)
+        [20.0, 0.0, 10.0, 30.0]
+    """
+    lifted = list(heights)
+    lowest = -np.inf
+    for i in sorted(range(len(heights)), key=heights.__getitem__):
+        lifted[i] = max(heights[i], lowest)
+        lowest = lifted[i] + gap
+    return lifted
+
+
+def _points_up(axes: "matplotlib.axes.Axes", y: float) -> float:
+    """How far a height is above the lower edge of the axes, in typographic points."""
+    bottom, top = axes.get_ylim()
+    figure = axes.get_figure(root=True)
+    assert figure is not None  # these axes are drawn on one
+    return 72.0 / figure.dpi * axes.get_window_extent().height * (y - bottom) / (top - bottom)
 
 
 def total_violations(run: Series) -> Table:
