@@ -191,6 +191,13 @@ def test_another_limit_holds_from_there_on_and_compiles_nothing(config, whole, h
     assert Run.open(half).record.started_with.limits == {"cost": 5.0}
 
 
+def test_another_limit_for_no_update_at_all_is_refused(whole):
+    before = files_in(whole)
+    with pytest.raises(RunError, match=rf"has made all of its {UPDATES} updates.*such as --updates {2 * UPDATES}"):
+        loop.resume(whole, limits={"cost": 1.5})
+    assert files_in(whole) == before
+
+
 def test_a_changed_limit_survives_going_back_behind_it(half, tmp_path):
     """The newest checkpoint is damaged after the change, so that the updates before it are made again."""
     loop.resume(half, OFTEN, updates=5, limits={"cost": 1.5})

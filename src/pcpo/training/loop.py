@@ -379,6 +379,11 @@ def resume(
         done = 0 if found is None else found.update
         if config.updates < done:
             raise RunError(f"updates is {config.updates}, but {directory} has {done} already; give a larger number")
+        if limits and config.updates == done:
+            raise RunError(
+                f"limits are given, but {directory} has made all of its {done} updates, so none would know of them; "
+                f"give a larger number of updates too, such as --updates {2 * done}"
+            )
         writer.go_back(found)
         writer.change(done, limits or {}, config.updates)
         with manner.display as display:
