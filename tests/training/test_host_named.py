@@ -1,9 +1,12 @@
 """Names and objects that become tasks, and what a run with somebody's own code in it asks for."""
 
+import json
+
 import gymnasium
 import numpy as np
 import pytest
 
+from pcpo import PCPO
 from pcpo.cli import main
 from pcpo.tasks.api import DeviceTask, HostTask
 from pcpo.training.config import config_for
@@ -96,6 +99,31 @@ def test_code_is_only_run_when_its_user_names_it_again():
     with pytest.raises(RunError, match=r"the costs are code of your own .*name them again with --cost"):
         again(config, f"{HERE}:balance")
     assert again(config, f"{HERE}:balance", f"{HERE}:tilted") is not None
+
+
+@pytest.mark.parametrize("place", ["task", "cost", "costs"])
+@pytest.mark.parametrize("verb", ["resume", "evaluate", "render", "load", "load a file"])
+def test_a_file_that_hides_that_it_names_code_runs_none(place, verb, tmp_path, monkeypatch):
+    """As whoever wants to have it run would write it; all hashes in a run can be made anew."""
+    (tmp_path / "planted.py").write_text("raise SystemExit('this has been run')\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    agent = PCPO("point-circle", batch_size=130, hidden=(4,)).learn(1, out=tmp_path / "run")
+    hidden = {
+        "task": ("planted:make", {}),
+        "cost": ("gym:CartPole-v1", {"cost": "planted:cost"}),
+        "costs": ("gym:CartPole-v1", {"cost": {"cost": "planted:cost"}}),
+    }[place]
+    record = agent._session.record
+    plain = record.to_json()
+    plain["config"] |= dict(zip(("task", "task_options"), hidden, strict=True))
+    (tmp_path / "run" / "config.json").write_text(json.dumps(plain))
+    monkeypatch.setattr(type(record), "to_json", lambda _: plain)
+    path = agent.save(tmp_path / "agent")
+    if verb.startswith("load"):
+        with pytest.raises(RunError, match="no file may run code; the file has been changed by hand"):
+            PCPO.load(path if verb == "load a file" else tmp_path / "run")
+        return
+    assert main([verb, str(tmp_path / "run"), *(["-o", str(tmp_path / "x.gif")] if verb == "render" else [])]) == 2
 
 
 def test_only_what_is_code_is_named_again():

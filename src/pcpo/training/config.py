@@ -329,7 +329,15 @@ class Config:
             values["constraints"] = tuple(Constraint(**each) for each in plain["constraints"])
         except TypeError:
             raise ValueError(f"constraints are {plain['constraints']!r}; restore the configuration's file") from None
-        return cls(**values)
+        config = cls(**values)
+        from pcpo.training.named import names_code
+
+        if "task" not in config.own and names_code(config.task, config.task_options):
+            raise ValueError(
+                f"{config.task} takes code that is not pcpo's, but the configuration does not say so, and no file may run "
+                "code; the file has been changed by hand: restore it"
+            )
+        return config
 
 
 def config_for(

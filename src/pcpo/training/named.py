@@ -152,6 +152,16 @@ def is_code(name: str) -> bool:
     return ":" in rest if kind in _KINDS else bool(rest)
 
 
+def names_code(name: str, options: Mapping[str, Any]) -> bool:
+    """Whether making that task with these options runs code that they bring in: the task, or its costs.
+
+    Example:
+        >>> [names_code("gym:CartPole-v1", {"cost": cost}) for cost in ("heat", "robots.arm:heat")]
+        [False, True]
+    """
+    return is_code(name) or _is_code_cost(options.get(COST))
+
+
 def plain_options(options: Mapping[str, Any]) -> dict[str, Any]:
     """Options as a file may hold them: a function only leaves its name, which nothing can be made from."""
 
@@ -206,7 +216,7 @@ def _made(name: str, options: Mapping[str, Any]) -> Named:
     rest = dict(options)
     cost, steps = rest.pop(COST, None), rest.pop(STEPS, None)
     kind, _, identifier = name.partition(":")
-    own = is_code(name) or _is_code_cost(cost)
+    own = names_code(name, options)
     if kind in _KINDS:
         return Named(_KINDS[kind](identifier, rest, cost, steps), None, own)
     found = _imported(name)
