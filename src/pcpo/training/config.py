@@ -334,8 +334,8 @@ class Config:
 
         if "task" not in config.own and names_code(config.task, config.task_options):
             raise ValueError(
-                f"{config.task} takes code that is not pcpo's, but the configuration does not say so, and no file may run "
-                "code; the file has been changed by hand: restore it"
+                f"{config.task} takes code that is not pcpo's, but the configuration does not say so, and no file may "
+                "run code; the file has been changed by hand: restore it"
             )
         return config
 
