@@ -162,7 +162,7 @@ def test_ctrl_c_finishes_the_update_and_leaves_everything_whole(trained, tmp_pat
     assert without_clock(rows_in(tmp_path / "run")) == without_clock(trained.rows)
 
 
-def test_an_agent_that_was_cut_off_within_an_update_says_so(monkeypatch):
+def test_an_agent_that_was_cut_off_within_an_update_says_so(monkeypatch, tmp_path):
     torn = agent()
 
     def cut(*_):
@@ -172,8 +172,10 @@ def test_an_agent_that_was_cut_off_within_an_update_says_so(monkeypatch):
         patch.setattr(loop.Session, "collect", cut)
         with pytest.raises(KeyboardInterrupt):
             torn.learn(1)
-    with pytest.raises(RunError, match=r"cut off in the middle of update 0.*load the agent from its run"):
-        torn.learn(1)
+    for use in (lambda: torn.learn(1), lambda: torn.save(tmp_path / "agent")):
+        with pytest.raises(RunError, match=r"cut off in the middle of update 0.*load the agent from its run"):
+            use()
+    assert not list(tmp_path.iterdir())
 
 
 # Predicting.

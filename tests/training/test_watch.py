@@ -67,6 +67,12 @@ def test_kl_is_compared_with_the_predicted_one_and_with_delta(kl, predicted, war
         assert "try a smaller --delta (now 0.0001), or --max-kl" in found[0]
 
 
+def test_only_rules_that_know_a_cap_are_given_one():
+    for algorithm, capped in (("pcpo-l2", True), ("cpo", False)):
+        (found,) = said(row(kl=0.5, predicted_kl=0.01), algorithm=algorithm)
+        assert ("--max-kl 0.01" in found) == capped
+
+
 # The cost: the wrong way by more than three standard errors of the difference.
 
 

@@ -150,12 +150,7 @@ class Agent:
             WorldError: If an environment cannot go on; the updates before that are kept, and saved.
             KeyboardInterrupt: After Ctrl-C; the update has been finished then, and the run saved.
         """
-        session = self._session
-        if not session.whole:
-            raise RunError(
-                f"learn() was cut off in the middle of update {session.recorded}, so there is nothing whole to go on "
-                "from; load the agent from its run, or make a new one"
-            )
+        session = self._whole_session()
         until = self.updates + settings_of(Config)["updates"].checked("updates", updates)
         other = dict(limits or {})
         self.config.with_limits(other)  # raises where there is no such cost
@@ -212,11 +207,14 @@ class Agent:
 
         Returns:
             The path.
+
+        Raises:
+            RunError: If `learn` was cut off in the middle of an update.
         """
+        session = self._whole_session()
         target = Path(path)
         target = target if target.suffix else target.with_name(target.name + SUFFIX)
         target.parent.mkdir(parents=True, exist_ok=True)
-        session = self._session
         meta = {"update": session.update, **session.meta(), "record": session.record.to_json()}
         write_whole(target, checkpoint.to_sealed_bytes(session.state, meta))
         return target
@@ -268,6 +266,15 @@ class Agent:
         session = Session.restored(program, record, found)
         agent._start(program, session, source.resolve() if source.is_dir() else None)
         return agent
+
+    def _whole_session(self) -> Session:
+        """The session, unless its state and its rows are of different updates."""
+        if not self._session.whole:
+            raise RunError(
+                f"learn() was cut off in the middle of update {self._session.recorded}, so there is nothing whole to "
+                "go on from or to save; load the agent from its run, or make a new one"
+            )
+        return self._session
 
     @contextlib.contextmanager
     def _writer(

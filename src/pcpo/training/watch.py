@@ -77,10 +77,11 @@ class Watch:
         happened, predicted = row["kl"], row["predicted_kl"]
         if happened is None or predicted is None or happened <= max(KL_FACTOR * predicted, self.config.delta):
             return None
+        capped = self.config.algorithm.startswith("pcpo")  # the other rules know no cap
         return "kl", (
             f"the policy moved by a KL of {happened:.2g}, more than {KL_FACTOR:g} times the predicted {predicted:.2g}: "
-            f"the step was too long for its quadratic model; try a smaller --delta (now {self.config.delta:g}), or "
-            f"--max-kl {max(predicted, self.config.delta):.1g}"
+            f"the step was too long for its quadratic model; try a smaller --delta (now {self.config.delta:g})"
+            + (f", or --max-kl {max(predicted, self.config.delta):.1g}" if capped else "")
         )
 
     def _conjugate_gradient(self, row: Row) -> tuple[str, str] | None:
