@@ -269,6 +269,8 @@ NOTHING = "nothing-there"
         ("train point-circle --seed 2147483647 --seeds 2", ["the last seed would be", "try a smaller seed"]),
         ("train point-circle --bootstrap-costs", ["bootstrap_costs is True, but no cost has a discount below 1"]),
         ("train point-circle --bootstrap maybe", ["'maybe'", "pcpo train --help"]),
+        ("train point-circle --workers 2", ["point-circle is written in jax", "no use for them"]),
+        ("train point-circle --threads 2 --out a/b", ["point-circle is written in jax", "no use for them"]),
         ("train point-circle --hidden", ["--hidden", "try 64 32"]),
         ("train point-circle --hidden 4 no", ["--hidden is 'no'", "whole number"]),
         ("tasks point-cirle", ["no task 'point-cirle'; did you mean 'point-circle'?"]),

@@ -118,6 +118,19 @@ def check_writable(directory: Path) -> None:
 
 
 @contextlib.contextmanager
+def removed_if_refused(directory: Path) -> Generator[None]:
+    """On an error, directories that were not there before and have nothing in them go again."""
+    new = [each for each in (directory, *directory.parents) if not each.exists()]
+    try:
+        yield
+    except BaseException:
+        with contextlib.suppress(OSError):  # one is not empty, or was never made
+            for each in new:
+                each.rmdir()
+        raise
+
+
+@contextlib.contextmanager
 def os_errors_explained(directory: Path) -> Generator[None]:
     """What the file system refuses below ``directory`` is the user's to mend, and no traceback."""
     try:

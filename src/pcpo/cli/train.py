@@ -20,7 +20,7 @@ from pcpo.cli.options import (
     pairs_from,
     with_answers,
 )
-from pcpo.cli.parsing import UsageError, check_writable, os_errors_explained, parse
+from pcpo.cli.parsing import UsageError, check_writable, os_errors_explained, parse, removed_if_refused
 from pcpo.cli.views import run_errors_explained
 from pcpo.training.config import PRESET, Config, config_for
 from pcpo.training.settings import settings_of
@@ -56,10 +56,15 @@ def run(args: Sequence[str]) -> int:
     from pcpo.training.run import free_directory
 
     directory = options.out or free_directory(config)
-    check_writable(directory)
     hands = Hands(options.workers, options.threads)
     manner = loop.Manner(display_for(), tensorboard=options.tensorboard, hands=hands)
-    with run_errors_explained(), os_errors_explained(directory), endings.failures_told(directory) as failed:
+    with (
+        removed_if_refused(directory),
+        run_errors_explained(),
+        os_errors_explained(directory),
+        endings.failures_told(directory) as failed,
+    ):
+        check_writable(directory)
         ended = loop.train(config, directory, manner, task=task, overwrite=options.overwrite)
         return endings.tell(ended)
     return failed.code
