@@ -1,9 +1,8 @@
 """Tasks written in JAX: rollout and update are one compiled program, on the CPU and on a GPU alike."""
 
-import contextlib
 import dataclasses
 import functools
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +18,7 @@ from pcpo.rl.options import Hyper, Options
 from pcpo.rl.policy import Policy, policy_for
 from pcpo.rl.rollout import Rollout, play
 from pcpo.tasks.api import DeviceTask
+from pcpo.training.streams import EVALUATE, INIT, PLAY, UPDATE, arithmetic, stream, typed
 
 _AXES: dict[str, Any] = dict.fromkeys(TrainState._fields, 0) | {"iteration": None}
 ALL_SEEDS = TrainState(**_AXES)
@@ -46,13 +46,13 @@ class DeviceProgram:
 
     def init(self, hyper: Hyper) -> TrainState:
         """The state before the first update; every leaf but the iteration has a leading axis of seeds."""
-        with self._arithmetic():
-            return self._compiled.init(self._seeds(), _typed(hyper))
+        with arithmetic(self.precision):
+            return self._compiled.init(self._seeds(), typed(hyper))
 
     def update(self, state: TrainState, hyper: Hyper) -> tuple[TrainState, Metrics]:
         """One update of every seed. The state that is passed is used up."""
-        with self._arithmetic():
-            return self._compiled.update(state, self._seeds(), _typed(hyper))
+        with arithmetic(self.precision):
+            return self._compiled.update(state, self._seeds(), typed(hyper))
 
     def rollout(self, state: TrainState, iteration: int, episodes: int, deterministic: bool = False) -> Rollout:
         """Episodes of the policies in a state, none of them ever seen in training; a leading axis of seeds.
@@ -63,7 +63,7 @@ class DeviceProgram:
             episodes: Episodes of each seed.
             deterministic: Whether each policy plays its likeliest action.
         """
-        with self._arithmetic():
+        with arithmetic(self.precision):
             return self._compiled.rollout(state, self._seeds(), jnp.int32(iteration), episodes, deterministic)
 
     @functools.cached_property
@@ -73,12 +73,6 @@ class DeviceProgram:
 
     def _seeds(self) -> Array:
         return jnp.asarray(self.seeds, jnp.uint32)
-
-    @contextlib.contextmanager
-    def _arithmetic(self) -> Generator[None]:
-        """The run's own precision, whatever the process is set to. A GPU would otherwise round factors to 10 bits."""
-        with jax.enable_x64(self.precision == "float64"), jax.default_matmul_precision("highest"):
-            yield
 
 
 @dataclass(frozen=True)
@@ -90,7 +84,7 @@ class _Compiled:
     @functools.cached_property
     def init(self) -> Callable[[Array, Hyper], TrainState]:
         def one(seed: Array, hyper: Hyper) -> TrainState:
-            return self.program.learner.init(_key(seed, _INIT), hyper)
+            return self.program.learner.init(stream(seed, INIT), hyper)
 
         return jax.jit(jax.vmap(one, in_axes=(0, None), out_axes=ALL_SEEDS))
 
@@ -99,8 +93,8 @@ class _Compiled:
         program = self.program
 
         def one(state: TrainState, seed: Array, hyper: Hyper) -> tuple[TrainState, Metrics]:
-            play_key = jax.random.fold_in(_key(seed, _PLAY), state.iteration)
-            update_key = jax.random.fold_in(_key(seed, _UPDATE), state.iteration)
+            play_key = jax.random.fold_in(stream(seed, PLAY), state.iteration)
+            update_key = jax.random.fold_in(stream(seed, UPDATE), state.iteration)
             rollout = play_policy(program, state.params, state.normalizer, play_key, program.episodes)
             return program.learner.update(state, rollout, hyper, update_key)
 
@@ -112,7 +106,7 @@ class _Compiled:
 
         def all_seeds(state: TrainState, seeds: Array, iteration: Array, episodes: int, deterministic: bool) -> Rollout:
             def one(state: TrainState, seed: Array) -> Rollout:
-                key = jax.random.fold_in(_key(seed, _EVALUATE), iteration)
+                key = jax.random.fold_in(stream(seed, EVALUATE), iteration)
                 return play_policy(program, state.params, state.normalizer, key, episodes, deterministic)
 
             return jax.vmap(one, in_axes=(ALL_SEEDS, 0))(state, seeds)
@@ -131,10 +125,6 @@ def _is_hashable(value: Any) -> bool:
     except TypeError:
         return False
     return True
-
-
-# What the randomness of a seed is for; each use has a stream of its own.
-_INIT, _PLAY, _UPDATE, _EVALUATE = range(4)
 
 
 def device_program(
@@ -208,15 +198,6 @@ def play_policy(
     reset_keys, noise_keys = jnp.moveaxis(jax.vmap(jax.random.split)(keys), 1, 0)
     noise = jax.vmap(lambda k: distribution.noise(k, (program.task.horizon,)), out_axes=1)(noise_keys)
     return play(program.task, act, reset_keys, noise)
-
-
-def _key(seed: Array, use: int) -> Key[Array, ""]:
-    return jax.random.fold_in(jax.random.key(seed), use)
-
-
-def _typed(hyper: Hyper) -> Hyper:
-    """Numbers as arrays of one type, so that 5 and 5.0 and an array of 5 are the same program."""
-    return Hyper(*(jnp.asarray(x, float) for x in hyper))
 
 
 def _over_seeds(one: Callable[..., Any], count: int) -> Callable[..., Any]:
