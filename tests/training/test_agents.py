@@ -343,6 +343,11 @@ def relu():
     return mlp([9, 4, 2], jax.nn.relu)
 
 
+def test_a_network_for_critics_that_have_none_is_refused():
+    with pytest.raises(RunError, match="linear on features of the observation and have none"):
+        agent(networks=Networks(critic=mlp([9, 8, 1])), critic="linear").learn(1)
+
+
 def test_networks_of_ones_own_must_be_given_again(tmp_path):
     """The same shapes with another activation would load without complaint, and act differently."""
     given = Networks(policy=relu())

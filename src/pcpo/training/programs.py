@@ -58,6 +58,11 @@ def program_for(
             f"{', '.join(config.cost_names) or 'none'}; give one limit for each cost, in that order"
         )
     own, critic = networks or Networks()
+    if critic is not None and config.critic == "linear":
+        raise RunError(
+            "a critic's network is given, but the critics are linear on features of the observation and have none; "
+            'leave it out, or set critic="network"'
+        )
     policy = None if own is None else Policy(own, distribution_for(world.action_space))
     usual: dict[str, Any] = {
         "batch_size": config.batch_size,
