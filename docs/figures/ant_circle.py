@@ -50,7 +50,7 @@ def draw(runs):
                     axes.plot(np.arange(WINDOW - 1, len(values)), means, color=colour, label=f"δ = {run['delta']:g}")
             if name == "cost":
                 axes.axhline(runs[0]["limit"], color="#a23b52", ls="--")
-                axes.set_ylim(0, 1.25 * runs[0]["limit"])
+                axes.set_ylim(0, max(1.25 * runs[0]["limit"], 1.05 * max(max(run[name]) for run in runs)))
             axes.set(title=title, xlabel="updates")
             axes.set_xlim(left=0)
         if len(runs) > 1:
