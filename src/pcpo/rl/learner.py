@@ -79,7 +79,7 @@ def make_learner(policy: Policy, critic: Network, observation_size: int, options
         performance = measure(rollout, hyper.gamma, hyper.cost_discounts)
         signals = signals_of(rollout, critic, state.critics, hyper, options)
         batch = Batch(
-            _normalized(state.normalizer, rollout.observations, options),
+            normalize.seen_by_policy(state.normalizer, rollout.observations, options.normalize_batches),
             rollout.actions,
             rollout.mask,
             advantages(signals),
@@ -118,10 +118,6 @@ def make_learner(policy: Policy, critic: Network, observation_size: int, options
         return kept._replace(iteration=state.iteration + 1), metrics
 
     return Learner(init, update)
-
-
-def _normalized(normalizer: Normalizer, observations: Array, options: Options) -> Array:
-    return normalizer.apply(observations) if options.normalize_batches else observations
 
 
 def _refreshed(normalizer: Normalizer, rollout: Rollout, options: Options) -> Normalizer:

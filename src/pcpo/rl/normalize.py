@@ -31,6 +31,13 @@ class Normalizer(NamedTuple):
         return jnp.where(self.seen > 0.0, jnp.clip(centred, -CLIP, CLIP), observations)
 
 
+def seen_by_policy(
+    normalizer: Normalizer, observations: Float[Array, "*batch o"], batches: int
+) -> Float[Array, "*batch o"]:
+    """Observations as a policy sees them, wherever it acts or learns; ``batches`` is ``Options.normalize_batches``."""
+    return normalizer.apply(observations) if batches else observations
+
+
 def empty(size: int) -> Normalizer:
     """No statistics yet."""
     return Normalizer(jnp.zeros((), float), jnp.zeros(size, float), jnp.zeros(size, float), jnp.zeros((), jnp.int32))

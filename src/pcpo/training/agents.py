@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from jaxtyping import Array
 
+from pcpo.rl.normalize import seen_by_policy
 from pcpo.rl.policy import environment_actions
 from pcpo.tasks.adapters.gymnasium_costs import CostSpec
 from pcpo.tasks.api import HostTask, Task
@@ -321,7 +322,7 @@ class Agent:
             params: Any, normalizer: Any, observations: Array, policy: Array, key: Array, deterministic: bool
         ) -> Array:
             params, normalizer = jax.tree.map(lambda x: x[policy], (params, normalizer))
-            seen = normalizer.apply(observations) if program.options.normalize_batches else observations
+            seen = seen_by_policy(normalizer, observations, program.options.normalize_batches)
             p = program.policy.apply(params, seen)
             noise = distribution.noise(key, seen.shape[:1])
             actions = distribution.mode(p) if deterministic else distribution.sample(p, noise)

@@ -13,7 +13,7 @@ from jaxtyping import Array, Key
 from pcpo.rl.distributions import Distribution
 from pcpo.rl.learner import Learner, Metrics, TrainState, make_learner
 from pcpo.rl.networks import Network, Params, mlp
-from pcpo.rl.normalize import Normalizer
+from pcpo.rl.normalize import Normalizer, seen_by_policy
 from pcpo.rl.options import Hyper, Options
 from pcpo.rl.policy import Policy, policy_for
 from pcpo.rl.rollout import Rollout, play
@@ -190,7 +190,7 @@ def play_policy(
     distribution: Distribution = program.policy.distribution
 
     def act(observations: Array, noise: Any) -> Array:
-        seen = normalizer.apply(observations) if program.options.normalize_batches else observations
+        seen = seen_by_policy(normalizer, observations, program.options.normalize_batches)
         p = program.policy.apply(params, seen)
         return distribution.mode(p) if deterministic else distribution.sample(p, noise)
 

@@ -18,7 +18,7 @@ from jaxtyping import Array, Int
 from pcpo.rl.estimators import AnyCritics
 from pcpo.rl.learner import Learner, Metrics, TrainState, make_learner
 from pcpo.rl.networks import Network, Params, mlp
-from pcpo.rl.normalize import Normalizer
+from pcpo.rl.normalize import Normalizer, seen_by_policy
 from pcpo.rl.options import Hyper, Options
 from pcpo.rl.policy import Policy, policy_for
 from pcpo.rl.rollout import Rollout
@@ -205,7 +205,7 @@ class HostProgram:
         def act(
             params: Params, normalizer: Normalizer, observations: Array, noise: Array, deterministic: bool
         ) -> Array:
-            seen = normalizer.apply(observations) if self.options.normalize_batches else observations
+            seen = seen_by_policy(normalizer, observations, self.options.normalize_batches)
             p = self.policy.apply(params, seen)
             return distribution.mode(p) if deterministic else distribution.sample(p, noise)
 
