@@ -73,6 +73,7 @@ def test_options_on_a_page_exist(page):
     """Of `pcpo train`, as its help lists them."""
     from pcpo.cli.train import SETTINGS
 
-    known = {f"--{name.replace('_', '-')}" for name in SETTINGS} | {"--limit", "--cost", "--max-episode-steps", "--out"}
+    others = {"--limit", "--cost", "--cost-discount", "--cost-gae-lambda", "--max-episode-steps", "--out"}
+    known = {f"--{name.replace('_', '-')}" for name in SETTINGS} | others
     for command in re.findall(r"pcpo train ([^`\n]*)", page.read_text()):
         assert set(re.findall(r"--[a-z-]+", command)) <= known, command

@@ -14,6 +14,7 @@ from PIL import Image
 
 from pcpo import cli
 from pcpo.training import checkpoint, loop
+from pcpo.training.config import Constraint
 from pcpo.training.run import Run
 from tests.cli.conftest import SMALL, train
 from tests.training.small import files_in, rows_in, without_clock
@@ -51,10 +52,12 @@ def test_a_picture_that_cannot_be_written_is_no_reason_to_fail(pcpo, run):
 def test_without_a_directory_the_run_goes_below_runs_and_never_onto_another(pcpo, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name in ("point-circle-pcpo-kl", "point-circle-pcpo-kl-2"):
-        code, out, _ = pcpo("train", "point-circle", *SMALL, "--seeds", 2, "--updates", 1)
+        code, out, _ = pcpo("train", "point-circle", *SMALL, "--seeds", 2, "--updates", 1, "--cost-gae-lambda", 0.5)
         assert code == 0
         assert f"run      runs/{name}: 1 updates" in out
-        assert Run.open(tmp_path / "runs" / name).updates == 1
+        run = Run.open(tmp_path / "runs" / name)
+        assert run.updates == 1
+        assert run.config.constraints == (Constraint("cost", 5.0, gae_lambda=0.5),)
 
 
 def test_every_setting_can_be_given_and_is_written_down(pcpo, trained):
@@ -260,6 +263,10 @@ NOTHING = "nothing-there"
         ("train point-circle --limit five", ["--limit", "'five' is not a number"]),
         ("train point-circle --limit heat=5", ["no cost 'heat'", "there are: cost"]),
         ("train point-circle --limit 1 --limit 2", ["--limit is given twice for cost"]),
+        ("train point-circle --cost-discount 1.5", ["discount of 'cost' is 1.5", "try 1"]),
+        ("train point-circle --cost-gae-lambda heat=1", ["no cost 'heat'", "there are: cost"]),
+        ("train point-square --cost-gae-lambda some", ["--cost-gae-lambda is 'some', but there are 2 costs"]),
+        ("train point-square --cost-gae-lambda cost_x=some", ["--cost-gae-lambda", "'some' is not a number"]),
         ("train point-circle --limit nan", ["limit of 'cost' is nan"]),
         ("train point-square --limit 5", ["--limit is '5', but there are 2 costs", "--limit cost_x=5"]),
         ("train point-square --algorithm cpo", ["'cpo', which handles one constraint", "try pcpo-kl"]),

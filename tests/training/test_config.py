@@ -70,4 +70,6 @@ def test_the_papers_tasks_come_with_the_papers_settings_and_others_do_not():
     own = config_for("mine", 2.5, cost_names=["heat"])
     assert (own.delta, own.gamma, own.batch_size, own.bootstrap) == (0.01, 0.99, 20_000, True)
     assert own.constraints == (Constraint("heat", 2.5),)
+    short = config_for("mine", 2.5, cost_names=["heat"], cost_settings={"heat": {"discount": 0.9, "gae_lambda": 0.5}})
+    assert short.constraints == (Constraint("heat", 2.5, discount=0.9, gae_lambda=0.5),)
     assert config_for("mine", 2.5, cost_names=["heat"], algorithm="fpo").multiplier == 1.0

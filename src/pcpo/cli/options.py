@@ -96,29 +96,37 @@ def given(options: Any, names: Sequence[str]) -> dict[str, Any]:
 
 
 def limits_from(texts: Sequence[str], cost_names: Sequence[str]) -> dict[str, float]:
-    """Limits as they are written on a command line, ``NAME=VALUE``; the only cost needs no name.
+    """Limits as they are written on a command line; see `per_cost`."""
+    return per_cost("--limit", texts, cost_names, "5")
+
+
+def per_cost(flag: str, texts: Sequence[str], cost_names: Sequence[str], example: str) -> dict[str, float]:
+    """Numbers of costs as they are written on a command line, ``NAME=VALUE``; the only cost needs no name.
 
     Raises:
         UsageError: If one is no number, or of a cost that there is not.
     """
-    limits: dict[str, float] = {}
+    found: dict[str, float] = {}
     if texts and not cost_names:
-        raise UsageError(f"--limit is {texts[0]!r}, but there are no costs, so nothing to limit; leave out --limit")
+        raise UsageError(f"{flag} is {texts[0]!r}, but there are no costs, so nothing to limit; leave out {flag}")
     for text in texts:
-        name, found, value = text.rpartition("=")
-        if not found:
+        name, equals, value = text.rpartition("=")
+        if not equals:
             if len(cost_names) != 1:
                 raise UsageError(
-                    f"--limit is {text!r}, but there are {len(cost_names)} costs; say which: "
-                    + " ".join(f"--limit {each}={text}" for each in cost_names)
+                    f"{flag} is {text!r}, but there are {len(cost_names)} costs; say which: "
+                    + " ".join(f"{flag} {each}={text}" for each in cost_names)
                 )
             name = cost_names[0]
         if name not in cost_names:
-            raise UsageError(f"--limit is {text!r}, but there is no cost {name!r}; there are: {', '.join(cost_names)}")
-        if name in limits:
-            raise UsageError(f"--limit is given twice for {name}; give it once")
-        limits[name] = _number(text, value)
-    return limits
+            raise UsageError(f"{flag} is {text!r}, but there is no cost {name!r}; there are: {', '.join(cost_names)}")
+        if name in found:
+            raise UsageError(f"{flag} is given twice for {name}; give it once")
+        try:
+            found[name] = float(value)
+        except ValueError:
+            raise UsageError(f"{flag} is {text!r}, and {value!r} is not a number; try {flag} NAME={example}") from None
+    return found
 
 
 def pairs_from(texts: Sequence[str], flag: str) -> dict[str, Any]:
@@ -160,13 +168,6 @@ def _value(text: str) -> int | float | str:
         except ValueError:
             continue
     return text
-
-
-def _number(whole: str, text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise UsageError(f"--limit is {whole!r}, and {text!r} is not a number; try --limit NAME=5") from None
 
 
 def _reader(flag: str, about: Setting) -> PrimitiveConstructorSpec[Any]:

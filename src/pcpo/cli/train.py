@@ -18,6 +18,7 @@ from pcpo.cli.options import (
     given,
     limits_from,
     pairs_from,
+    per_cost,
     with_answers,
 )
 from pcpo.cli.parsing import UsageError, check_writable, os_errors_explained, parse, removed_if_refused
@@ -31,15 +32,24 @@ if TYPE_CHECKING:
 SETTINGS = settings_of(Config)
 SWITCHES = tuple(name for name, about in SETTINGS.items() if about.kind is bool)
 
-Limits = Annotated[
-    tyro.conf.UseAppendAction[tuple[str, ...]],
-    tyro.conf.arg(
-        metavar="NAME=VALUE",
-        help="Largest allowed J_C of a cost, per episode; once for each cost, and without NAME= where there is only "
-        "one. Default: the paper's, where the task is the paper's.",
-    ),
-]
 
+def _of_costs(help_: str) -> Any:
+    """An option that is given once for each cost."""
+    return Annotated[tyro.conf.UseAppendAction[tuple[str, ...]], tyro.conf.arg(metavar="NAME=VALUE", help=help_)]
+
+
+Limits = _of_costs(
+    "Largest allowed J_C of a cost, per episode; once for each cost, and without NAME= where there is only one. "
+    "Default: the paper's, where the task is the paper's."
+)
+Discounts = _of_costs(
+    "Discount of a cost, where its limit is one of the discounted sum. Safe: 0.9 to 1. Default: 1; the paper's for "
+    "the paper's tasks."
+)
+Lambdas = _of_costs(
+    "lambda of a cost's advantages; less is less noise and more trust in the critic. Safe: 0.5 to 1. Default: 0.95; "
+    "the paper's for the paper's tasks."
+)
 _TASK = (
     "`pcpo tasks` lists them; gym:ID, safety:ID or gymnax:ID for an environment of Gymnasium, Safety-Gymnasium or "
     "gymnax; package.module:factory for a function of your own that makes one."
@@ -75,6 +85,8 @@ def _options() -> Any:
     where: list[Any] = [
         ("task", Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="TASK", help=_TASK)]),
         ("limit", Limits, ()),
+        ("cost_discount", Discounts, ()),
+        ("cost_gae_lambda", Lambdas, ()),
         ("cost", Costs, ()),
         ("max_episode_steps", Steps, None),
         ("workers", Workers, None),
@@ -144,9 +156,23 @@ def _config(options: Any) -> "tuple[Config, Task]":
         limits = limits_from(options.limit, task.cost_names)
         _check_limits(options.task, found.preset is None, limits, task.cost_names)
         settings = given(options, tuple(SETTINGS))
-        return config_for(options.task, limits or None, task_options=task_options, **settings), task
+        costs = _cost_settings(options, task.cost_names)
+        return config_for(
+            options.task, limits or None, task_options=task_options, cost_settings=costs, **settings
+        ), task
     except ValueError as error:
         raise UsageError(str(error)) from None
+
+
+def _cost_settings(options: Any, cost_names: Sequence[str]) -> dict[str, dict[str, float]]:
+    """What was said of single costs besides their limits."""
+    found: dict[str, dict[str, float]] = {name: {} for name in cost_names}
+    for field, example in (("discount", "0.99"), ("gae_lambda", "0.95")):
+        option = f"cost_{field}"
+        flag = f"--{option.replace('_', '-')}"
+        for name, value in per_cost(flag, getattr(options, option), cost_names, example).items():
+            found[name][field] = value
+    return found
 
 
 def _check_limits(task: str, needed: bool, limits: Mapping[str, float], cost_names: Sequence[str]) -> None:

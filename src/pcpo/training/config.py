@@ -347,6 +347,7 @@ def config_for(
     cost_names: Sequence[str] | None = None,
     task_options: Mapping[str, Any] | None = None,
     own: Sequence[str] = (),
+    cost_settings: Mapping[str, Mapping[str, float]] | None = None,
     **settings: Any,
 ) -> Config:
     """The settings for a task: those the paper trains it with where it does, with yours in their place.
@@ -357,6 +358,7 @@ def config_for(
         cost_names: The costs of a task object of your own, which has no preset.
         task_options: Options of the task, such as ``{"action_mode": "raw"}``.
         own: What is given as an object, see `Config.own`.
+        cost_settings: Fields of a `Constraint` by the name of its cost, in place of the preset's.
         **settings: Fields of `Config`.
 
     Raises:
@@ -387,7 +389,10 @@ def config_for(
         usual, defaults = _of_the_paper(preset, names)
     if settings.get("algorithm") == "fpo":
         defaults["multiplier"] = 1.0
-    constraints = _constraints(task, cost_limit, usual)
+    constraints = tuple(
+        dataclasses.replace(each, **(cost_settings or {}).get(each.name, {}))
+        for each in _constraints(task, cost_limit, usual)
+    )
     return Config(task, plain_options(options), constraints, tuple(own), **{**defaults, **settings})
 
 
