@@ -33,23 +33,31 @@ SETTINGS = settings_of(Config)
 SWITCHES = tuple(name for name, about in SETTINGS.items() if about.kind is bool)
 
 
-def _of_costs(help_: str) -> Any:
-    """An option that is given once for each cost."""
-    return Annotated[tyro.conf.UseAppendAction[tuple[str, ...]], tyro.conf.arg(metavar="NAME=VALUE", help=help_)]
-
-
-Limits = _of_costs(
-    "Largest allowed J_C of a cost, per episode; once for each cost, and without NAME= where there is only one. "
-    "Default: the paper's, where the task is the paper's."
-)
-Discounts = _of_costs(
-    "Discount of a cost, where its limit is one of the discounted sum. Safe: 0.9 to 1. Default: 1; the paper's for "
-    "the paper's tasks."
-)
-Lambdas = _of_costs(
-    "lambda of a cost's advantages; less is less noise and more trust in the critic. Safe: 0.5 to 1. Default: 0.95; "
-    "the paper's for the paper's tasks."
-)
+PerCost = tyro.conf.UseAppendAction[tuple[str, ...]]
+Limits = Annotated[
+    PerCost,
+    tyro.conf.arg(
+        metavar="NAME=VALUE",
+        help="Largest allowed J_C of a cost, per episode; once for each cost, and without NAME= where there is only "
+        "one. Default: the paper's, where the task is the paper's.",
+    ),
+]
+Discounts = Annotated[
+    PerCost,
+    tyro.conf.arg(
+        metavar="NAME=VALUE",
+        help="Discount of a cost, where its limit is one of the discounted sum. Safe: 0.9 to 1. Default: 1; the "
+        "paper's for the paper's tasks.",
+    ),
+]
+Lambdas = Annotated[
+    PerCost,
+    tyro.conf.arg(
+        metavar="NAME=VALUE",
+        help="lambda of a cost's advantages; less is less noise and more trust in the critic. Safe: 0.5 to 1. "
+        "Default: 0.95; the paper's for the paper's tasks.",
+    ),
+]
 _TASK = (
     "`pcpo tasks` lists them; gym:ID, safety:ID or gymnax:ID for an environment of Gymnasium, Safety-Gymnasium or "
     "gymnax; package.module:factory for a function of your own that makes one."
