@@ -146,6 +146,7 @@ def test_the_rules_get_their_numbers():
     half = np.sqrt(0.5)
     expected = {
         "pcpo-kl": [1.0, -2.0], "pcpo-l2": [1.0, -2.0], "cpo": [0.0, -1.0], "trpo": [1.0, 0.0],
+        "pcpo-kl-flipped": [1.0, -2.0], "pcpo-l2-flipped": [1.0, -2.0],  # g and a at right angles: no difference
         "pdo": np.array([3.0, -1.5]) / np.hypot(3.0, 1.5), "fpo": np.array([3.0, -1.5]) / np.hypot(3.0, 1.5),
     }  # fmt: skip
     assert expected.keys() == set(ALGORITHMS) - {"pcpo-adaptive"}

@@ -21,6 +21,8 @@ PRETTY = {
     "pdo": "PDO",
     "fpo": "FPO",
     "trpo": "TRPO",
+    "pcpo-kl-flipped": "PCPO (KL, flipped sign)",
+    "pcpo-l2-flipped": "PCPO (L2, flipped sign)",
 }
 """The update rules by the names they have in figures."""
 

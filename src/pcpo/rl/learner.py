@@ -49,6 +49,10 @@ def rule_for(options: Options, hyper: Hyper) -> UpdateRule:
     match options.algorithm.split("-"):
         case ["pcpo", projection]:
             return rules.pcpo(hyper.delta, projection, options.several, hyper.max_kl, cg_iterations=cg)
+        case ["pcpo", projection, "flipped"]:
+            return rules.pcpo(
+                hyper.delta, projection, options.several, hyper.max_kl, cg_iterations=cg, flipped_sign=True
+            )
         case ["cpo"]:
             return rules.cpo(hyper.delta, options.line_search, cg_iterations=cg)
         case ["pdo"]:

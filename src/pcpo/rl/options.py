@@ -11,8 +11,19 @@ from pcpo.rl.linear_features import LinearOptions
 SEVERAL = ("cyclic", "dykstra")
 """How PCPO can project onto several constraints."""
 
-ALGORITHMS = ("pcpo-kl", "pcpo-l2", "pcpo-adaptive", "cpo", "pdo", "fpo", "trpo")
-"""The update rules by the names they have on the command line."""
+ALGORITHMS = (
+    "pcpo-kl",
+    "pcpo-l2",
+    "pcpo-adaptive",
+    "cpo",
+    "pdo",
+    "fpo",
+    "trpo",
+    "pcpo-kl-flipped",
+    "pcpo-l2-flipped",
+)
+"""The update rules by the names they have on the command line. The last two have the sign that public copies of the
+authors' optimizer have, and are there for one experiment."""
 
 
 class Hyper(NamedTuple):

@@ -31,6 +31,7 @@ def pcpo(
     cg_iterations: int = 10,
     cg_tolerance: float | None = None,
     adaptive: AdaptiveOptions = DEFAULT_OPTIONS,
+    flipped_sign: bool = False,
 ) -> UpdateRule:
     r"""Projection-based constrained policy optimisation.
 
@@ -46,7 +47,8 @@ def pcpo(
 
     1. A constraint with a zero gradient is left out (the formula divides zero by zero); the status says so if it
        is violated.
-    2. The public copies of the authors' optimizer flip the sign of ``a'H^{-1}g``; we follow the paper's formula.
+    2. The public copies of the authors' optimizer flip the sign of ``a'H^{-1}g``; we follow the paper's formula, unless
+       ``flipped_sign`` is true.
     3. ``several="dykstra"`` finds the nearest point of an intersection; the paper's alternating projections are
        ``"cyclic"``.
     4. A step whose surrogates are not finite is not taken. This is the only use of ``evaluate``.
@@ -61,6 +63,8 @@ def pcpo(
         cg_iterations: Upper limit of CG steps.
         cg_tolerance: Relative residual at which CG stops; default by dtype.
         adaptive: Settings of the adaptive projection.
+        flipped_sign: Whether the projection makes up for minus what the reward step does to the costs, as the public
+            copies do. Wrong, and for showing that only.
 
     `StepInfo.extra`: ``asymmetry`` and ``sweeps`` of the projection onto several constraints (see
     `pcpo.core.projection.Projection`), and with ``evaluate`` the surrogates at the step (see `report`).
@@ -77,6 +81,8 @@ def pcpo(
     check_delta(delta)
     check_number("max_kl", max_kl, above=0.0, advice="pass math.inf for no limit")
     check_options(adaptive)
+    if flipped_sign and projection == "adaptive":
+        raise ValueError("flipped_sign is True, but projection='adaptive' has no such copy; pass 'kl' or 'l2'")
     solve = solver(cg_iterations, cg_tolerance)
     metric, project = _metric(projection), _several(several)
 
@@ -89,7 +95,7 @@ def pcpo(
             _check_can_adapt(model)
             taken, state, extra = choose(flat, units, found, radius, project, cap, state, adaptive)
         else:
-            taken, extra = two_steps(units, found, radius, project), {}
+            taken, extra = two_steps(units, found, radius, project, flipped_sign), {}
         step, too_long = capped(taken.step, cap)
         happened = None if flat.evaluate is None else flat.evaluate(step.d)
         status = jnp.maximum(taken.status, most_severe((too_long, Status.KL_CAPPED)))

@@ -27,11 +27,13 @@ class TwoSteps(NamedTuple):
     projection: Projection
 
 
-def two_steps(units: Scaled, found: Directions, delta: Float[Array, ""], several: Several) -> TwoSteps:
+def two_steps(
+    units: Scaled, found: Directions, delta: Float[Array, ""], several: Several, flipped_sign: bool = False
+) -> TwoSteps:
     """Eq. PCPO_final for a model with unit g and a_i, and directions under either metric."""
     model = units.model
     reward_step, eta = natural_step(model.g, found.v, delta)
-    projected = _project(model, found, reward_step, several)
+    projected = _project(model, found, -reward_step if flipped_sign else reward_step, several)
     nu = projected.multipliers
     d, hd = found.step_and_product(model.fvp, eta, nu)
     status = most_severe(

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pcpo.rl.options import Hyper, Options
     from pcpo.tasks.registry import Preset
 
-ALGORITHMS = ("pcpo-kl", "pcpo-l2", "pcpo-adaptive", "cpo", "pdo", "fpo", "trpo")
+ALGORITHMS = ("pcpo-kl", "pcpo-l2", "pcpo-adaptive", "cpo", "pdo", "fpo", "trpo", "pcpo-kl-flipped", "pcpo-l2-flipped")
 """As in `pcpo.rl.options`, which cannot be imported here without jax; a test compares them."""
 
 LARGEST_SEED = 2**31 - 1
