@@ -2,6 +2,8 @@
 
 import importlib
 import importlib.util
+import logging
+import operator
 import subprocess
 import sys
 import time
@@ -10,7 +12,7 @@ import gymnasium
 import numpy as np
 import pytest
 
-from pcpo.tasks.adapters import safety_gymnasium
+from pcpo.tasks.adapters import _safety_faster, safety_gymnasium
 from pcpo.tasks.adapters.safety_gymnasium import environment, horizon, names, without_pictures
 
 installed = importlib.util.find_spec("safety_gymnasium") is not None
@@ -42,13 +44,47 @@ def original(name):
 
 
 @needs_it
-@pytest.mark.parametrize("name", ["SafetyPointGoal1-v0", "SafetyPointCircle1-v0", "SafetyCarCircle2-v0"])
-def test_trajectories_are_those_of_the_original_to_the_last_bit(name):
-    np.testing.assert_array_equal(trajectory(environment(name)), trajectory(original(name)))
+@pytest.mark.parametrize(
+    ("name", "seeds"),
+    [
+        ("SafetyPointGoal1-v0", (3, 4)),
+        ("SafetyPointGoal2-v0", (5,)),
+        ("SafetyPointCircle1-v0", (3, 4)),
+        ("SafetyCarCircle2-v0", (3,)),
+        ("SafetyPointButton1-v0", (6,)),
+        ("SafetyPointPush1-v0", (7, 8)),
+        ("SafetyRacecarRun0-v0", (3,)),
+        ("SafetyPointFadingHard1-v0", (9,)),
+    ],
+)
+def test_whole_episodes_are_those_of_the_original_to_the_last_bit(name, seeds):
+    """All that a step gives and MuJoCo has computed, half of the time driven to the goal, where there is one."""
+    ours, theirs = environment(name), original(name)
+    for seed in seeds:
+        np.testing.assert_array_equal(ours.reset(seed=seed)[0], theirs.reset(seed=seed)[0])
+        random = np.random.default_rng(seed)
+        ends, step = False, 0
+        while not ends:
+            driven = hasattr(ours.task, "goal") and step % 100 < 50
+            action = to_the_goal(ours) if driven else random.uniform(-1, 1, ours.action_space.shape)
+            outcome, expected = ours.step(action), theirs.step(action)
+            assert outcome[0].dtype == expected[0].dtype
+            np.testing.assert_array_equal(outcome[0], expected[0])
+            assert outcome[1:] == expected[1:]
+            ends, step = outcome[3] or outcome[4], step + 1
+        assert state(ours) == state(theirs)
+        assert step == horizon(name) or outcome[3]
+
+
+def state(env):
+    """All arrays of MuJoCo's, bit for bit."""
+    data = env.task.data
+    arrays = {name: getattr(data, name) for name in dir(data) if not name.startswith("_")}
+    return {name: array.tobytes() for name, array in arrays.items() if isinstance(array, np.ndarray)}
 
 
 @needs_it
-def test_goals_that_are_reached_and_hazards_that_are_hit_are_among_those_trajectories():
+def test_goals_that_are_reached_and_hazards_that_are_hit_are_among_those_episodes():
     """A robot that drives to its goal meets all that a step can do; the comparison above is then no empty one."""
     ours, theirs = environment("SafetyPointGoal1-v0"), original("SafetyPointGoal1-v0")
     for env in (ours, theirs):
@@ -68,6 +104,42 @@ def to_the_goal(env):
     """Turns towards the goal, and drives when it lies ahead."""
     x, y = env.task._ego_xy(env.task.goal.pos[:2])
     return np.array([1.0 if x > abs(y) else 0.0, np.clip(2 * np.arctan2(y, x), -1, 1)])
+
+
+@needs_it
+def test_steps_are_faster_only_where_what_they_replace_is_known(monkeypatch, caplog):
+    """Another version, or an edited one, keeps its own steps, and the log says so."""
+    known = environment("SafetyPointGoal1-v0")
+    monkeypatch.setattr(_safety_faster, "KNOWN", "another one")
+    with caplog.at_level(logging.INFO, logger="pcpo"):
+        unknown = environment("SafetyPointGoal1-v0")
+    assert "its own steps are used" in caplog.text
+    for part in ("task.obs", "task.calculate_cost", "task.hazards.cal_cost", "task.agent.dist_xy"):
+        ours, theirs = (operator.attrgetter(part)(env).__func__.__module__ for env in (known, unknown))
+        assert ours == "pcpo.tasks.adapters._safety_faster", part
+        assert theirs.startswith("safety_gymnasium."), part
+    np.testing.assert_array_equal(trajectory(unknown, steps=30), trajectory(known, steps=30))
+
+
+@needs_it
+@pytest.mark.parametrize(("alias", "reach"), [(False, 3), (True, None), (True, 0.5)])
+def test_lidars_of_other_settings_are_the_same_too(alias, reach):
+    ours, theirs = environment("SafetyPointGoal1-v0"), original("SafetyPointGoal1-v0")
+    for env in (ours, theirs):
+        env.task.lidar_conf.alias, env.task.lidar_conf.max_dist = alias, reach
+    np.testing.assert_array_equal(trajectory(ours, steps=50), trajectory(theirs, steps=50))
+
+
+@needs_it
+def test_an_observation_asked_for_by_hand_is_of_the_state_as_it_is():
+    """Nothing may rely on a forward pass of a state that somebody has changed since."""
+    ours, theirs = environment("SafetyPointGoal1-v0"), original("SafetyPointGoal1-v0")
+    for env in (ours, theirs):
+        env.reset(seed=1)
+        env.step(np.ones(2))
+        env.task.data.qpos[:2] += 0.3
+    np.testing.assert_array_equal(ours.task.obs(), theirs.task.obs())
+    assert ours.task.calculate_cost() == theirs.task.calculate_cost()
 
 
 @needs_it
