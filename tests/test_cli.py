@@ -21,10 +21,10 @@ BEYOND = [  # what is typed, and what the one line must contain: what was given,
     ("", "fly", ["'fly'", "try ", "reproduce"]),
     ("", "--versoin", ["'--versoin'", "did you mean --version?"]),
     ("", "-x", ["'-x'", "try --help or --version"]),
-    ("reproduce", "", ["optimization-path, geometry or bounds"]),
+    ("reproduce", "", ["needs the name", "pcpo reproduce --list"]),
     ("reproduce", "optimisation-path", ["'optimisation-path'", "did you mean optimization-path?"]),
     ("reproduce", "path", ["'path'", "did you mean optimization-path?"]),
-    ("reproduce", "x", ["'x'", "try optimization-path, geometry or bounds"]),
+    ("reproduce", "qqq", ["'qqq'", "pcpo reproduce --list"]),
     ("reproduce", "-o here geometry", ["'-o'", "pcpo reproduce NAME -o DIR"]),
     ("reproduce", "--list all", ["'all'", "pcpo reproduce --list"]),
     (PATH, "--dleta 1", ["'--dleta'", "did you mean --delta?"]),
@@ -196,6 +196,7 @@ def test_experiments_are_listed_with_what_they_are(line, capsys):
     for name, options in reproduce.EXPERIMENTS.items():
         assert f"  {name}  " in out
         assert (options.__doc__ or "").split()[0] in out
+    assert ("hours on two cores; " in out) == ("--list" in line)
 
 
 @pytest.mark.parametrize("name", reproduce.EXPERIMENTS)
@@ -207,8 +208,8 @@ def test_help_explains_every_option_and_its_safe_range(name, capsys, monkeypatch
     out = capsys.readouterr().out
     options = inspect.signature(reproduce.EXPERIMENTS[name]).parameters
     explanations = out[out.index("-o DIR, --out DIR") :].split("--")[1:]
-    assert [text.split()[0] for text in explanations] == list(options)
-    assert all("Safe" in text and "(default:" in text for text in explanations)
+    assert [text.split()[0].replace("-", "_") for text in explanations] == list(options)
+    assert all("Safe" in text and ("(default:" in text or "(repeatable)" in text) for text in explanations)
 
 
 @pytest.mark.parametrize(

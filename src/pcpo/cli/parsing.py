@@ -44,7 +44,7 @@ def number(
         return value
 
     def show(value: Any) -> list[str]:
-        return [f"{each:g}" if kind is float else str(each) for each in (value if count > 1 else [value])]
+        return [f"{each:g}" if isinstance(each, float) else str(each) for each in (value if count > 1 else [value])]
 
     noun = "INT" if kind is int else "FLOAT"
     return PrimitiveConstructorSpec(

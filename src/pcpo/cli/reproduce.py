@@ -1,6 +1,7 @@
 """`pcpo reproduce`: remake an experiment of the paper.
 
-A new experiment is a dataclass with ``run`` and one line in `EXPERIMENTS`.
+An experiment that trains is a line in `pcpo.experiments.suite.presets`; any other is a dataclass with ``run`` and one
+line in `EXPERIMENTS`.
 """
 
 import contextlib
@@ -15,7 +16,9 @@ from typing import Annotated, Protocol, TypeAlias
 
 import tyro
 
-from pcpo.cli.parsing import UsageError, alternatives, check_writable, closest, number, os_errors_explained, parse
+from pcpo.cli import suite
+from pcpo.cli.parsing import UsageError, check_writable, closest, number, os_errors_explained, parse
+from pcpo.experiments.suite import listing, presets
 
 Out: TypeAlias = Annotated[
     Path,
@@ -104,6 +107,7 @@ EXPERIMENTS: dict[str, Callable[..., Experiment]] = {
     "optimization-path": OptimizationPath,
     "geometry": Geometry,
     "bounds": Bounds,
+    **{name: suite.options_of(experiment) for name, experiment in presets.EXPERIMENTS.items()},
 }
 """What `pcpo reproduce` knows, by name."""
 
@@ -114,18 +118,18 @@ EXPERIMENTS: dict[str, Callable[..., Experiment]] = {
 def run(args: Sequence[str]) -> None:
     """`pcpo reproduce NAME -o DIR [options]`."""
     if not args:
-        raise UsageError(f"reproduce needs the name of an experiment: {alternatives(EXPERIMENTS)}")
+        raise UsageError("reproduce needs the name of an experiment; pcpo reproduce --list names them")
     name, *rest = args
     if name in {"-h", "--help"}:
         print(_REPRODUCE_HELP.format(experiments=_experiments()), end="")
     elif name == "--list":
         if rest:
             raise UsageError(f"--list is followed by {rest[0]!r}, but takes nothing; try pcpo reproduce --list")
-        print(_experiments())
+        print(_experiments(full=True))
     elif name.startswith("-"):
         raise UsageError(f"reproduce is followed by {name!r}, but the name comes first; try pcpo reproduce NAME -o DIR")
     elif name not in EXPERIMENTS:
-        raise UsageError(f"there is no experiment {name!r}; {closest(name, EXPERIMENTS)}")
+        raise UsageError(f"there is no experiment {name!r}; {_meant(name)}")
     else:
         experiment = parse(EXPERIMENTS[name], rest, prog=f"pcpo reproduce {name}")
         check_writable(experiment.out)
@@ -144,7 +148,7 @@ experiments:
 
 options:
   -o DIR, --out DIR       where figures and numbers go (default: runs/NAME); safe to use again
-  --list                  the names, as above
+  --list                  the names, with what each costs on two cores and how much is done in results/ or runs/
   -h, --help              this text; pcpo reproduce NAME --help explains the options of one experiment
 """
 
@@ -185,10 +189,20 @@ def _wrapped(text: str) -> str:
     return textwrap.fill(text, width=108, initial_indent=" " * 9, subsequent_indent=" " * 9).lstrip()
 
 
-def _experiments() -> str:
-    """One paragraph for each experiment."""
+def _meant(name: str) -> str:
+    """What was probably meant; all names would not fit on a line."""
+    near = closest(name, EXPERIMENTS)
+    return near if near.startswith("did you mean") else "pcpo reproduce --list names them"
+
+
+def _experiments(full: bool = False) -> str:
+    """One paragraph for each experiment, and with ``full`` what it costs and how much of it is done here."""
     lines = []
     for name, options in EXPERIMENTS.items():
-        summary = (options.__doc__ or "").partition("\n")[0]
-        lines.append(textwrap.fill(summary, width=108, initial_indent=f"  {name:<22}", subsequent_indent=" " * 24))
+        text = (options.__doc__ or "").partition("\n")[0]
+        if full and name in presets.EXPERIMENTS:
+            experiment = presets.EXPERIMENTS[name]
+            state = listing.state(experiment, (Path("results") / name, Path("runs") / name))
+            text = f"{experiment.summary} [{listing.cost(experiment)}; {state}]"
+        lines.append(textwrap.fill(text, width=108, initial_indent=f"  {name:<24}", subsequent_indent=" " * 26))
     return "\n".join(lines)

@@ -1,0 +1,263 @@
+"""Experiments that train: what was stopped goes on as if it had not been, and two machines make what one would make."""
+
+import json
+from types import SimpleNamespace
+
+import pytest
+
+from pcpo.cli import main
+from pcpo.experiments.suite import listing, presets, results, runner
+from pcpo.experiments.suite.plan import Experiment, Scale, Share, Unit, Variant, groups, units
+from pcpo.experiments.suite.runner import Budget
+from pcpo.tasks.api import DeviceTask
+from pcpo.training.config import config_for
+from pcpo.training.files import RunError
+from pcpo.training.programs import task_for
+
+SMALL = {"batch_size": 100, "hidden": (4,), "spectrum_every": 2}
+TINY = Experiment(
+    "tiny",
+    "Two deltas, which one program serves.",
+    "ours",
+    (Variant("wide", "point-circle", {"delta": 0.01, **SMALL}), Variant("narrow", "point-circle", SMALL)),
+    Scale(seeds=2, group=1, updates=4),
+)
+
+
+def contents(directory, kind="csv"):
+    return {path.name: path.read_bytes() for path in sorted(directory.glob(f"*.{kind}"))}
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """The tiny experiment, run in one go."""
+    directory = tmp_path_factory.mktemp("whole")
+    assert runner.run(TINY, directory) == (4, 4, None)
+    return directory
+
+
+# What there is to do.
+
+
+def test_seeds_come_in_groups_that_never_change():
+    assert groups(7, 3) == [(0, 1, 2), (3, 4, 5), (6,)]
+    assert groups(9, 3)[:2] == groups(7, 3)[:2]
+
+
+def test_shares_are_all_of_the_work_and_nothing_twice():
+    everything = [unit.name for unit in units(TINY, 5)]
+    assert everything[:3] == ["wide.seed-0", "narrow.seed-0", "wide.seed-1"]
+    for of in (1, 2, 3, 20):
+        shares = [unit.name for this in range(1, of + 1) for unit in units(TINY, 5, Share(this, of))]
+        assert sorted(shares) == sorted(everything)
+
+
+@pytest.mark.parametrize("name", presets.EXPERIMENTS)
+def test_every_variant_can_be_trained_and_differs_from_the_others(name):
+    experiment = presets.EXPERIMENTS[name]
+    assert experiment.name == name
+    configs = [variant.config((0,), 1) for variant in experiment.variants]
+    identities = {str(sorted(config.to_json().items(), key=str)) for config in configs}
+    assert len(identities) == len({variant.name for variant in experiment.variants}) == len(configs)
+    assert [config.algorithm for config in configs] == [variant.algorithm for variant in experiment.variants]
+    assert experiment.scale.seeds % experiment.scale.group == 0
+
+
+@pytest.mark.parametrize("task", presets.BATCHES)
+def test_the_costs_that_are_listed_are_those_of_the_tasks(task):
+    config = config_for(task)
+    horizon = task_for(config).horizon
+    assert presets.BATCHES[task] == -(-config.batch_size // horizon) * horizon
+    assert task in presets.RATES
+
+
+def test_the_paper_is_followed_where_it_says_what_it_did():
+    def config(experiment, variant):
+        return presets.EXPERIMENTS[experiment].variant(variant).config((0,), 1)
+
+    assert config("point-circle", "pcpo-kl").delta == 1e-4
+    assert config("line-search", "pc-cpo-without-0.01").line_search is False
+    assert config("line-search", "pg-cpo-0.01").delta == 0.01
+    assert config("harder", "pc-cpo").limits == {"cost": 0.0}
+    assert config("small-batch", "pg-cpo").batch_size == 500
+    assert [config("cg", name).cg_iterations for name in ("pcpo-kl-10", "pcpo-kl-20")] == [10, 20]
+    assert config("ant-circle", "cpo").delta == 0.01
+    assert config("ant-circle-small-steps", "cpo").delta == 1e-4
+
+
+# Running it.
+
+
+def test_results_hold_what_the_runs_measured(whole):
+    found = results.read_series(whole)["wide"]
+    rows = [json.loads(line) for line in (whole / "runs/wide.seed-1/metrics.jsonl").read_text().splitlines()]
+    assert found.seeds == (0, 1)
+    assert found.updates.tolist() == [0, 1, 2, 3]
+    assert found.limits["cost"].tolist() == [5.0] * 4
+    for name, path in {
+        "discounted_return": ("discounted_return",),
+        "costs.cost": ("costs", "cost"),
+        "predicted_costs.cost": ("predicted_costs", "cost"),
+        "cumulative_violations.cost": ("cumulative_violations", "cost"),
+    }.items():
+        for update, row in enumerate(rows):
+            value = row
+            for part in path:
+                value = value[part]
+            assert found.columns[name][update, 1] == pytest.approx(value, rel=1e-3)
+    assert [statuses[1] for statuses in found.statuses] == [row["status"] for row in rows]
+    record = json.loads((whole / "wide.seed-1.json").read_text())
+    assert record["seconds"] > 0
+    assert record["config"]["delta"] == 0.01
+    assert record["versions"]["jax"]
+
+
+def test_the_audit_is_thinned_as_it_is_said_to_be():
+    assert [update for update in range(95, 125) if results.is_audited(update)] == [*range(95, 100), 100, 110, 120]
+
+
+def test_what_was_stopped_and_goes_on_gives_the_same_results(whole, tmp_path, monkeypatch):
+    ticks = iter(range(10_000))
+    clock = SimpleNamespace(monotonic=lambda: float(next(ticks)))
+    monkeypatch.setattr(runner, "time", clock)
+    asked = 0
+    while runner.run(TINY, tmp_path, Budget(hours=3.0 / 3600)).stopped_by == "the hours are over":
+        asked += 1
+        assert asked < 50
+    assert asked > 4  # so that runs were stopped in the middle, too
+    assert contents(tmp_path) == contents(whole)
+
+
+def test_more_updates_later_give_the_same_results(whole, tmp_path):
+    first = runner.run(TINY, tmp_path, Budget(seeds=1, updates=2, only=("narrow",)))
+    assert first == (1, 1, None)
+    assert results.read_series(tmp_path)["narrow"].updates.tolist() == [0, 1]
+    assert runner.run(TINY, tmp_path) == (4, 4, None)
+    assert contents(tmp_path) == contents(whole)
+
+
+def test_what_is_done_is_not_done_again(whole, monkeypatch):
+    monkeypatch.setattr(runner.loop, "train", lambda *_: pytest.fail("trained again"))
+    monkeypatch.setattr(runner.loop, "resume", lambda *_: pytest.fail("went on"))
+    assert runner.run(TINY, whole) == (4, 4, None)
+    assert runner.run(TINY, whole, Budget(updates=2)) == (4, 4, None)
+
+
+def test_other_settings_in_the_same_directory_are_refused(whole):
+    before = contents(whole)
+    with pytest.raises(RunError, match="other settings; give another directory"):
+        runner.run(TINY, whole, Budget(batch_size=150))
+    assert contents(whole) == before
+
+
+# Several machines.
+
+
+def test_two_machines_make_what_one_would_make(whole, tmp_path):
+    machines = [tmp_path / "a", tmp_path / "b"]
+    for this, directory in enumerate(machines, 1):
+        runner.run(TINY, directory, Budget(share=Share(this, 2)))
+        assert len(contents(directory)) == 2
+    new = runner.merge(TINY, machines, tmp_path / "both")
+    assert sorted(new) == sorted(unit.name for unit in units(TINY, 2))
+    assert contents(tmp_path / "both") == contents(whole)
+    assert runner.merge(TINY, machines, tmp_path / "both") == []
+
+
+def test_runs_are_merged_by_their_settings_whatever_they_are_called(whole, tmp_path):
+    elsewhere = tmp_path / "mine"
+    (whole / "runs" / "wide.seed-1").rename(elsewhere)
+    try:
+        assert runner.merge(TINY, [tmp_path], tmp_path / "out") == ["wide.seed-1"]
+        assert contents(tmp_path / "out")["wide.seed-1.csv"] == contents(whole)["wide.seed-1.csv"]
+    finally:
+        elsewhere.rename(whole / "runs" / "wide.seed-1")
+
+
+def test_whoever_has_come_further_wins(whole, tmp_path):
+    runner.run(TINY, tmp_path, Budget(seeds=1, updates=3, only=("wide",)))
+    assert "wide.seed-0" in runner.merge(TINY, [whole], tmp_path)
+    assert contents(tmp_path) == contents(whole)
+
+
+def test_what_cannot_be_merged_is_refused_and_changes_nothing(whole, tmp_path):
+    other = Experiment("other", "", "", (Variant("far", "point-circle", {"delta": 0.5, **SMALL}),), Scale(1, 1, 4))
+    with pytest.raises(RunError, match="nothing of other"):
+        runner.merge(other, [whole], tmp_path / "out")
+    with pytest.raises(RunError, match="no directory"):
+        runner.merge(TINY, [tmp_path / "missing"], tmp_path / "out")
+
+    def spoiled(directory, name, text, into):
+        directory.mkdir(parents=True)
+        for kind in ("csv", "json"):
+            (directory / f"{into}.{kind}").write_text((whole / f"{name}.{kind}").read_text())
+        text(directory)
+
+    def another_number(directory):
+        table = directory / "wide.seed-0.csv"
+        table.write_text(table.read_text().replace("0,0,", "0,0,1", 1))
+
+    spoiled(tmp_path / "spoiled", "wide.seed-0", another_number, "wide.seed-0")
+    with pytest.raises(RunError, match="differs"):
+        runner.merge(TINY, [whole, tmp_path / "spoiled"], tmp_path / "out")
+
+    def fewer_rows(directory):
+        table = directory / "wide.seed-0.csv"
+        table.write_text("".join(table.read_text().splitlines(keepends=True)[:-1]))
+
+    spoiled(tmp_path / "torn", "wide.seed-0", fewer_rows, "wide.seed-0")
+    with pytest.raises(RunError, match="restore both"):
+        runner.merge(TINY, [tmp_path / "torn"], tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_seed_that_would_count_twice_is_found(whole, tmp_path):
+    pairs = Experiment("pairs", "", "", TINY.variants, Scale(seeds=2, group=2, updates=1))
+    runner.run(pairs, tmp_path, Budget(only=("wide",)))
+    with pytest.raises(RunError, match=r"seed 0 would be there twice, in wide\.seed"):
+        runner.merge(TINY, [whole, tmp_path], tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+# What is said of it.
+
+
+def test_the_list_says_what_is_done(whole, tmp_path):
+    assert listing.state(TINY, [tmp_path]) == "not run"
+    assert listing.state(TINY, [tmp_path, whole]) == "done"
+    for name in ("wide.seed-0", "narrow.seed-0"):
+        (tmp_path / f"{name}.json").write_bytes((whole / f"{name}.json").read_bytes())
+    record = json.loads((tmp_path / "narrow.seed-0.json").read_text()) | {"updates": 1}
+    (tmp_path / "narrow.seed-0.json").write_text(json.dumps(record))
+    assert listing.state(TINY, [tmp_path]) == "1 of 4 pieces done, 1 begun"
+
+
+def test_the_tasks_are_simulated_where_the_costs_assume():
+    """Rates of the point tasks are of compiled simulations."""
+    kinds = {task: isinstance(task_for(config_for(task)), DeviceTask) for task in presets.BATCHES}
+    assert {task for task, device in kinds.items() if device} == {"point-circle", "point-gather", "point-square"}
+
+
+@pytest.mark.parametrize(
+    ("line", "parts"),
+    [
+        ("--share 3/2", ["--share is '3/2'", "try --share 1/2"]),
+        ("--share all", ["--share is 'all'"]),
+        ("--only pcpo-lk", ["no variant 'pcpo-lk'", "did you mean pcpo-"]),
+        ("--seeds 0", ["--seeds is 0"]),
+        ("--hours -1", ["--hours is -1"]),
+        ("--merge nowhere --draw", ["leave out --draw"]),
+        ("--merge nowhere", ["nowhere is no directory"]),
+        ("--draw", ["has no results of point-circle"]),
+    ],
+)
+def test_a_mistake_ends_with_code_2_and_one_line_that_helps(line, parts, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(["reproduce", "point-circle", *line.split()]) == 2
+    err = capsys.readouterr().err.splitlines()[-1]
+    assert err.startswith("pcpo: ")
+    assert not [part for part in parts if part not in err], err
+
+
+def test_a_piece_of_work_says_its_seeds():
+    assert Unit("tiny", TINY.variants[0], (3, 4)).name == "wide.seeds-3-4"
