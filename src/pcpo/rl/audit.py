@@ -10,7 +10,7 @@ from pcpo.core.spectrum import lanczos
 from pcpo.core.types import LocalModel, Status, StepInfo, Surrogates, Tree
 from pcpo.core.vectors import all_finite, as_vectors, ratio
 from pcpo.rl.normalize import Normalizer
-from pcpo.rl.rollout import Rollout
+from pcpo.rl.rollout import AnyRollout
 
 NONFINITE_NAMES = (
     "observation", "reward", "cost", "action", "gradient", "curvature", "critic", "surrogate", "normalizer"
@@ -19,7 +19,7 @@ NONFINITE_NAMES = (
 
 
 def find_nonfinite(
-    rollout: Rollout,
+    rollout: AnyRollout,
     model: LocalModel,
     info: StepInfo,
     critics: Tree,
@@ -44,21 +44,24 @@ def find_nonfinite(
     return jnp.stack([*played, gradient, curvature, critic, surrogate, statistics])
 
 
-def _played_nonfinite(rollout: Rollout) -> Bool[Array, " 4"]:
+def _played_nonfinite(rollout: AnyRollout) -> Bool[Array, " 4"]:
     """Whether an observation, reward, cost or action of a batch was the first thing in its episode to be wrong.
 
     A step goes observation, action, then reward and cost, and the next observation comes after them.
     """
     horizon = rollout.mask.shape[0]
 
-    def first(x: Array) -> Int[Array, " E"]:
-        wrong = ~jnp.all(jnp.isfinite(x), axis=tuple(range(2, x.ndim)))
+    def wrong(x: Array) -> Bool[Array, "..."]:
+        return ~jnp.all(jnp.isfinite(x), axis=tuple(range(2, x.ndim)))
+
+    def first(wrong: Bool[Array, "T E"]) -> Int[Array, " E"]:
         steps = jnp.arange(horizon, dtype=jnp.int32)[:, None]
         return jnp.min(jnp.where(wrong, steps, horizon + 1), axis=0)
 
     after_the_last = jnp.where(jnp.all(jnp.isfinite(rollout.final_observations), axis=-1), horizon + 1, horizon)
-    observation = jnp.minimum(first(rollout.observations), after_the_last)
-    reward, cost, action = (first(x) for x in (rollout.rewards, rollout.costs, rollout.actions))
+    observation, action = (first(rollout.as_episodes(wrong(x))) for x in (rollout.observations, rollout.actions))
+    observation = jnp.minimum(observation, after_the_last)
+    reward, cost = (first(wrong(x)) for x in (rollout.rewards, rollout.costs))
     sources = (
         (observation <= horizon) & (observation <= action),
         (reward < observation) & (reward < action),

@@ -42,9 +42,14 @@ def fit(
     damping: Float[Array, ""],
     key: Key[Array, ""],
     options: AnyOptions,
+    times: Int[Array, "T E"] | None = None,
 ) -> AnyCritics:
-    """Critics that know a batch: networks by natural gradient steps from where they are, linear ones anew."""
+    """Critics that know a batch: networks by natural gradient steps from where they are, linear ones anew.
+
+    All arrays are by rows (see `pcpo.rl.rollout`); ``times`` are those of the rows where there is more than one episode
+    in a column.
+    """
     if isinstance(options, LinearOptions):
-        return linear_features.fit(observations, targets, mask, options)
+        return linear_features.fit(observations, targets, mask, options, times)
     assert isinstance(critics, Critics)
     return networks.fit(network, critics, observations, targets, mask, radius, damping, key, options)

@@ -17,7 +17,7 @@ from pcpo.rl.normalize import Normalizer
 from pcpo.rl.options import Hyper, Options
 from pcpo.rl.performance import measure
 from pcpo.rl.policy import Policy
-from pcpo.rl.rollout import Rollout
+from pcpo.rl.rollout import AnyRollout
 from pcpo.rl.signals import Signals, advantages, signals_of, targets, unexplained
 from pcpo.rl.surrogate import Batch, surrogate
 
@@ -40,7 +40,7 @@ class Learner(NamedTuple):
     """``state = init(key, hyper)``, then ``state, metrics = update(state, rollout, hyper, key)``; both pure."""
 
     init: Callable[[Key[Array, ""], Hyper], TrainState]
-    update: Callable[[TrainState, Rollout, Hyper, Key[Array, ""]], tuple[TrainState, Metrics]]
+    update: Callable[[TrainState, AnyRollout, Hyper, Key[Array, ""]], tuple[TrainState, Metrics]]
 
 
 def rule_for(options: Options, hyper: Hyper) -> UpdateRule:
@@ -77,16 +77,18 @@ def make_learner(policy: Policy, critic: Network, observation_size: int, options
             iteration=jnp.zeros((), jnp.int32),
         )
 
-    def update(state: TrainState, rollout: Rollout, hyper: Hyper, key: Key[Array, ""]) -> tuple[TrainState, Metrics]:
+    def update(state: TrainState, rollout: AnyRollout, hyper: Hyper, key: Key[Array, ""]) -> tuple[TrainState, Metrics]:
         fisher_key, critic_key, spectrum_key = jax.random.split(key, 3)
         # What policy k did.
         performance = measure(rollout, hyper.gamma, hyper.cost_discounts)
         signals = signals_of(rollout, critic, state.critics, hyper, options)
+        by_episode = advantages(signals)
         batch = Batch(
             normalize.seen_by_policy(state.normalizer, rollout.observations, options.normalize_batches),
             rollout.actions,
-            rollout.mask,
-            advantages(signals),
+            rollout.played,
+            rollout.as_rows(by_episode),
+            rollout.mask.shape[1],
         )
         # The next policy.
         violations = performance.costs - hyper.limits
@@ -95,8 +97,8 @@ def make_learner(policy: Policy, critic: Network, observation_size: int, options
         # What the next update needs to know of this batch.
         wanted = targets(signals)
         fitted = estimators.fit(
-            critic, state.critics, rollout.observations, wanted, rollout.mask, hyper.critic_radius, hyper.damping,
-            critic_key, options.critic,
+            critic, state.critics, rollout.observations, rollout.as_rows(wanted), rollout.played, hyper.critic_radius,
+            hyper.damping, critic_key, options.critic, rollout.times,
         )  # fmt: skip
         proposed = TrainState(
             params=jax.tree.map(jnp.add, state.params, step),
@@ -112,7 +114,7 @@ def make_learner(policy: Policy, critic: Network, observation_size: int, options
         metrics = {
             **performance._asdict(),
             "violations": jnp.maximum(violations, 0.0),
-            **_audited(realised(model, step, info), info, performance.costs, batch.advantages, signals, refused),
+            **_audited(realised(model, step, info), info, performance.costs, by_episode, signals, refused),
             **spectrum(model, state.iteration, spectrum_key, options.spectrum_every, options.spectrum_products),
             "entropy": _entropy(policy, state.params, batch),
             "unexplained_variance": unexplained(signals, wanted),
@@ -124,10 +126,10 @@ def make_learner(policy: Policy, critic: Network, observation_size: int, options
     return Learner(init, update)
 
 
-def _refreshed(normalizer: Normalizer, rollout: Rollout, options: Options) -> Normalizer:
+def _refreshed(normalizer: Normalizer, rollout: AnyRollout, options: Options) -> Normalizer:
     if not options.normalize_batches:
         return normalizer
-    return normalize.include(normalizer, rollout.observations, rollout.mask, options.normalize_batches)
+    return normalize.include(normalizer, rollout.observations, rollout.played, options.normalize_batches)
 
 
 def _audited(

@@ -47,6 +47,7 @@ def fit(
     targets: Float[Array, "k T E"],
     mask: Bool[Array, "T E"],
     options: LinearOptions,
+    times: Int[Array, "T E"] | None = None,
 ) -> LinearCritics:
     r"""The weights that minimise the squared error of a batch, with a ridge; what was before is forgotten.
 
@@ -61,10 +62,10 @@ def fit(
        are the same up to rounding, and always finite, so that the ridge is never raised. One step of refinement
        keeps rounding of targets that are large beside what is left of them out of the weights.
     """
-    horizon, episodes = mask.shape
-    times = jnp.repeat(jnp.arange(horizon, dtype=jnp.int32), episodes)
+    if times is None:
+        times = jnp.broadcast_to(jnp.arange(mask.shape[0], dtype=jnp.int32)[:, None], mask.shape)
     rows = mask.reshape(-1)[:, None]
-    f = jnp.where(rows, features(observations.reshape(horizon * episodes, -1), times), 0.0)
+    f = jnp.where(rows, features(observations.reshape(mask.size, -1), times.reshape(-1)), 0.0)
     y = jnp.where(rows, targets.reshape(targets.shape[0], -1).T, 0.0)
     size, count = f.shape[1], y.shape[1]
     ridge = jnp.sqrt(jnp.asarray(options.ridge, f.dtype)) * jnp.eye(size, dtype=f.dtype)

@@ -62,8 +62,8 @@ class Options:
     cg_iterations: int = 10
     """Steps of conjugate gradient for the policy, at most."""
     fisher_fraction: float = 0.2
-    """Part of the batch on which H is measured: of the ``T * E`` steps that there could be, so that it is fixed. Where
-    episodes end early it is more than that part of those that happened, and above all of them some count twice."""
+    """Part of the rows of a batch on which H is measured, so that their number is fixed. Where some rows were not
+    played it is more than that part of the steps, and above all of them some count twice."""
     critic: FitOptions | LinearOptions = field(default_factory=FitOptions)
     """Whether critics are networks or linear functions of features, and how they are fitted."""
     bootstrap: bool = False

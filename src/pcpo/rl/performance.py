@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from pcpo.rl.advantages import powers
-from pcpo.rl.rollout import Rollout
+from pcpo.rl.rollout import AnyRollout
 
 
 class Performance(NamedTuple):
@@ -33,7 +33,7 @@ class EpisodeSums(NamedTuple):
     length: Int[Array, " E"]
 
 
-def episode_sums(rollout: Rollout, gamma: Float[Array, ""], cost_discounts: Float[Array, " m"]) -> EpisodeSums:
+def episode_sums(rollout: AnyRollout, gamma: Float[Array, ""], cost_discounts: Float[Array, " m"]) -> EpisodeSums:
     """Sums of reward and costs over each episode."""
     horizon = rollout.rewards.shape[0]
     weights = jax.vmap(lambda discount: powers(discount, horizon))(cost_discounts)
@@ -45,7 +45,7 @@ def episode_sums(rollout: Rollout, gamma: Float[Array, ""], cost_discounts: Floa
     )
 
 
-def measure(rollout: Rollout, gamma: Float[Array, ""], cost_discounts: Float[Array, " m"]) -> Performance:
+def measure(rollout: AnyRollout, gamma: Float[Array, ""], cost_discounts: Float[Array, " m"]) -> Performance:
     """Means over the episodes of a batch, and how far the mean costs can be trusted."""
     sums = episode_sums(rollout, gamma, cost_discounts)
     episodes = sums.length.shape[0]

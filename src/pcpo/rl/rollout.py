@@ -1,11 +1,16 @@
-"""Whole episodes, one per column, and how to play them in a world that is written in JAX."""
+"""Whole episodes, one per column, and how to play them in a world that is written in JAX.
+
+What is the same for every step, the passes through networks above all, is done on *rows*. The rows of a `Rollout` are
+its steps as they lie there, ``[T, E]``, those included that were never played; the rows of a `Packed` are the steps
+that were played, ``[N, 1]``. Both say how to go from one to the other, and all else is the same for both.
+"""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Key
+from jaxtyping import Array, Bool, Float, Int, Key, Shaped
 
 State: TypeAlias = Any
 """What a world remembers of one environment: any pytree of arrays."""
@@ -28,6 +33,76 @@ class Rollout(NamedTuple):
     """The episode was cut off at the horizon, where it might have gone on."""
     final_observations: Float[Array, "E o"]
     """The observation after the last step."""
+
+    @property
+    def played(self) -> Bool[Array, "T E"]:
+        """Which rows are steps that happened."""
+        return self.mask
+
+    @property
+    def times(self) -> Int[Array, "T E"]:
+        """The time step of each row in its episode."""
+        return jnp.broadcast_to(jnp.arange(self.mask.shape[0], dtype=jnp.int32)[:, None], self.mask.shape)
+
+    def as_rows(self, x: Shaped[Array, "*k T E"]) -> Shaped[Array, "*k T E"]:
+        """What is known of each step of each episode, by rows."""
+        return x
+
+    def as_episodes(self, x: Shaped[Array, "*k T E"]) -> Shaped[Array, "*k T E"]:
+        """What is known of each row, by steps and episodes."""
+        return x
+
+
+class Packed(NamedTuple):
+    """The same, of what was played alone: episode after episode in N rows, and the rest of the rows zero.
+
+    For batches whose episodes end early. N is one of a few numbers, since each is another program.
+    """
+
+    observations: Float[Array, "N 1 o"]
+    actions: Array
+    """``[N, 1, k]`` or ``[N, 1]``."""
+    rewards: Float[Array, "T E"]
+    costs: Float[Array, "T E m"]
+    mask: Bool[Array, "T E"]
+    terminated: Bool[Array, " E"]
+    truncated: Bool[Array, " E"]
+    final_observations: Float[Array, "E o"]
+
+    @property
+    def played(self) -> Bool[Array, "N 1"]:
+        """Which rows are steps that happened."""
+        return (jnp.arange(self.observations.shape[0]) < jnp.sum(self.mask))[:, None]
+
+    @property
+    def times(self) -> Int[Array, "N 1"]:
+        """The time step of each row in its episode; anything for the rows that are none."""
+        return self._steps()[0][:, None]
+
+    def as_rows(self, x: Shaped[Array, "*k T E"]) -> Shaped[Array, "*k N 1"]:
+        """What is known of each step of each episode, by rows; zero in those that are none."""
+        time, episode = self._steps()
+        return jnp.where(self.played, x[..., time, episode][..., None], jnp.zeros((), x.dtype))
+
+    def as_episodes(self, x: Shaped[Array, "*k N 1"]) -> Shaped[Array, "*k T E"]:
+        """What is known of each row, by steps and episodes; zero where nothing was played."""
+        first = self._ends() - jnp.sum(self.mask, axis=0, dtype=jnp.int32)
+        row = first[None, :] + jnp.arange(self.mask.shape[0], dtype=jnp.int32)[:, None]
+        return jnp.where(self.mask, x[..., jnp.where(self.mask, row, 0), 0], jnp.zeros((), x.dtype))
+
+    def _steps(self) -> tuple[Int[Array, " N"], Int[Array, " N"]]:
+        """Which step of which episode each row is."""
+        row, ends = jnp.arange(self.observations.shape[0], dtype=jnp.int32), self._ends()
+        episode = jnp.minimum(jnp.searchsorted(ends, row, side="right"), ends.shape[0] - 1)
+        before = jnp.where(episode > 0, ends[jnp.maximum(episode - 1, 0)], 0)
+        return jnp.minimum(row - before, self.mask.shape[0] - 1), episode
+
+    def _ends(self) -> Int[Array, " E"]:
+        """How many steps were played in each episode and those before it."""
+        return jnp.cumsum(jnp.sum(self.mask, axis=0, dtype=jnp.int32))
+
+
+AnyRollout: TypeAlias = Rollout | Packed
 
 
 class Transition(NamedTuple):

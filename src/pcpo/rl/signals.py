@@ -11,7 +11,7 @@ from pcpo.rl.advantages import following, gae, powers, suffix_sums
 from pcpo.rl.estimators import AnyCritics, predict
 from pcpo.rl.networks import Network
 from pcpo.rl.options import Hyper, Options
-from pcpo.rl.rollout import Rollout
+from pcpo.rl.rollout import AnyRollout
 
 
 class Signals(NamedTuple):
@@ -31,12 +31,12 @@ class Signals(NamedTuple):
     mask: Bool[Array, "T E"]
 
 
-def signals_of(rollout: Rollout, network: Network, critics: AnyCritics, hyper: Hyper, options: Options) -> Signals:
+def signals_of(rollout: AnyRollout, network: Network, critics: AnyCritics, hyper: Hyper, options: Options) -> Signals:
     """Reward and costs of a batch with the critics' opinion of it, from before they see it."""
-    horizon, episodes = rollout.mask.shape
-    flat = rollout.observations.reshape(horizon * episodes, -1)
-    times = jnp.repeat(jnp.arange(horizon, dtype=jnp.int32), episodes)
-    values = predict(network, critics, flat, times).reshape(-1, horizon, episodes)
+    horizon, rows = rollout.mask.shape[0], rollout.played.shape
+    flat = rollout.observations.reshape(rows[0] * rows[1], -1)
+    values = predict(network, critics, flat, rollout.times.reshape(-1))
+    values = rollout.as_episodes(values.reshape(-1, *rows))
     weights = jax.vmap(lambda discount: powers(discount, horizon))(hyper.cost_discounts)
     return Signals(
         gains=jnp.concatenate([rollout.rewards[None], jnp.moveaxis(rollout.costs, -1, 0)]),
@@ -91,7 +91,7 @@ def unexplained(signals: Signals, wanted: Float[Array, "k T E"]) -> Float[Array,
 
 
 def _final_values(
-    rollout: Rollout, network: Network, critics: AnyCritics, hyper: Hyper, options: Options, dtype: jnp.dtype
+    rollout: AnyRollout, network: Network, critics: AnyCritics, hyper: Hyper, options: Options, dtype: jnp.dtype
 ) -> Float[Array, "k E"]:
     """Estimates for the last observations. A cost without a discount is never bootstrapped: its sum has no tail."""
     shape = (1 + hyper.limits.shape[0], rollout.truncated.shape[0])

@@ -15,14 +15,17 @@ from pcpo.rl.subsample import sample_size, stratified_rows
 
 
 class Batch(NamedTuple):
-    """What the surrogates need of E episodes."""
+    """What the surrogates need of some episodes, by rows (see `pcpo.rl.rollout`)."""
 
     observations: Float[Array, "T E o"]
     """As the policy sees them: normalised, if it normalises."""
     actions: Array
     mask: Bool[Array, "T E"]
+    """Which rows were played."""
     advantages: Float[Array, "k T E"]
     """Of the reward, then of each cost; zero where nothing was played."""
+    episodes: int | None = None
+    """How many, where there is not one in each column."""
 
 
 def surrogate(
@@ -51,11 +54,11 @@ def surrogate(
         params: theta_k.
         batch: The episodes it played.
         violations: ``J_C - h``.
-        fisher_fraction: Part of the steps on which H is measured.
+        fisher_fraction: Part of the rows on which H is measured.
         damping: Multiple of the identity in H.
         key: Chooses that part; consumed.
     """
-    steps, episodes = batch.mask.shape
+    episodes = batch.mask.shape[1] if batch.episodes is None else batch.episodes
     observations, actions, mask = (_rows(x) for x in (batch.observations, batch.actions, batch.mask))
     weights = batch.advantages.reshape(batch.advantages.shape[0], -1) / episodes
     shares = mask.astype(weights.dtype) / jnp.maximum(jnp.sum(mask), 1).astype(weights.dtype)
@@ -74,7 +77,7 @@ def surrogate(
         return Surrogates(changes[0], changes[1:], jnp.sum(shares * policy.distribution.kl(old, new)))
 
     # Steps that are drawn twice in a short batch count twice; in one that is shorter still, so does every step.
-    count = sample_size(fisher_fraction, steps * episodes)
+    count = sample_size(fisher_fraction, mask.shape[0])
     rows = stratified_rows(key, batch.mask, count)
     uniform = jnp.full(count, 1.0 / count, weights.dtype)
     return LocalModel(

@@ -21,11 +21,12 @@ from pcpo.rl.networks import Network, Params, mlp
 from pcpo.rl.normalize import Normalizer, seen_by_policy
 from pcpo.rl.options import Hyper, Options
 from pcpo.rl.policy import Policy, policy_for
-from pcpo.rl.rollout import Rollout
+from pcpo.rl.rollout import AnyRollout, Rollout
 from pcpo.tasks.host import HostTask
 from pcpo.training.collect_device import ALL_SEEDS
 from pcpo.training.host.episodes import Plan, Played, play
 from pcpo.training.host.fleet import Fleet, Hands, fleet_for
+from pcpo.training.host.packing import pack
 from pcpo.training.streams import EVALUATE, INIT, PLAY, UPDATE, arithmetic, episode_seeds, stream, typed
 
 T = TypeVar("T")
@@ -98,7 +99,7 @@ class HostProgram:
             for place, seed in enumerate(self.seeds):
                 one = of_one(state, place)
                 rollout, failed = self._play(one, seed, PLAY, iteration, int(state.episodes[place]))
-                done.append(self._update(one, rollout, numbers, jnp.uint32(seed)))
+                done.append(self._update(one, pack(rollout), numbers, jnp.uint32(seed)))
                 length = float(np.sum(rollout.mask)) / rollout.mask.shape[1]
                 following.append(next_episodes(self.batch_size, self.episodes, length))
                 failures.append(failed)
@@ -182,8 +183,8 @@ class HostProgram:
         return jax.jit(jax.vmap(one, in_axes=(0, None), out_axes=ALL_SEEDS))
 
     @functools.cached_property
-    def _update(self) -> Callable[[TrainState, Rollout, Hyper, Array], tuple[TrainState, Metrics]]:
-        def update(state: TrainState, rollout: Rollout, hyper: Hyper, seed: Array) -> tuple[TrainState, Metrics]:
+    def _update(self) -> Callable[[TrainState, AnyRollout, Hyper, Array], tuple[TrainState, Metrics]]:
+        def update(state: TrainState, rollout: AnyRollout, hyper: Hyper, seed: Array) -> tuple[TrainState, Metrics]:
             key = jax.random.fold_in(stream(seed, UPDATE), state.iteration)
             return self.learner.update(state, rollout, hyper, key)
 
