@@ -1,8 +1,10 @@
 """Experiments that train: what was stopped goes on as if it had not been, and two machines make what one would make."""
 
+import gzip
 import json
 from types import SimpleNamespace
 
+import jax
 import pytest
 
 from pcpo.cli import main
@@ -24,8 +26,17 @@ TINY = Experiment(
 )
 
 
-def contents(directory, kind="csv"):
+def contents(directory, kind="csv.gz"):
     return {path.name: path.read_bytes() for path in sorted(directory.glob(f"*.{kind}"))}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _quickly_compiled():
+    """These tests compare results with results: how fast the programs are is nothing to them."""
+    before = jax.config.jax_disable_most_optimizations
+    jax.config.update("jax_disable_most_optimizations", True)
+    yield
+    jax.config.update("jax_disable_most_optimizations", before)
 
 
 @pytest.fixture(scope="module")
@@ -169,7 +180,7 @@ def test_runs_are_merged_by_their_settings_whatever_they_are_called(whole, tmp_p
     (whole / "runs" / "wide.seed-1").rename(elsewhere)
     try:
         assert runner.merge(TINY, [tmp_path], tmp_path / "out") == ["wide.seed-1"]
-        assert contents(tmp_path / "out")["wide.seed-1.csv"] == contents(whole)["wide.seed-1.csv"]
+        assert contents(tmp_path / "out")["wide.seed-1.csv.gz"] == contents(whole)["wide.seed-1.csv.gz"]
     finally:
         elsewhere.rename(whole / "runs" / "wide.seed-1")
 
@@ -187,36 +198,42 @@ def test_what_cannot_be_merged_is_refused_and_changes_nothing(whole, tmp_path):
     with pytest.raises(RunError, match="no directory"):
         runner.merge(TINY, [tmp_path / "missing"], tmp_path / "out")
 
-    def spoiled(directory, name, text, into):
-        directory.mkdir(parents=True)
-        for kind in ("csv", "json"):
-            (directory / f"{into}.{kind}").write_text((whole / f"{name}.{kind}").read_text())
-        text(directory)
+    def spoiled(directory, change):
+        """The results of one piece of work, with another table."""
+        directory.mkdir()
+        (directory / "wide.seed-0.json").write_bytes((whole / "wide.seed-0.json").read_bytes())
+        table = gzip.decompress((whole / "wide.seed-0.csv.gz").read_bytes()).decode()
+        (directory / "wide.seed-0.csv.gz").write_bytes(gzip.compress(change(table).encode()))
+        return directory
 
-    def another_number(directory):
-        table = directory / "wide.seed-0.csv"
-        table.write_text(table.read_text().replace("0,0,", "0,0,1", 1))
-
-    spoiled(tmp_path / "spoiled", "wide.seed-0", another_number, "wide.seed-0")
+    another_number = spoiled(tmp_path / "number", lambda table: table.replace("0,0,", "0,0,1", 1))
     with pytest.raises(RunError, match="differs"):
-        runner.merge(TINY, [whole, tmp_path / "spoiled"], tmp_path / "out")
-
-    def fewer_rows(directory):
-        table = directory / "wide.seed-0.csv"
-        table.write_text("".join(table.read_text().splitlines(keepends=True)[:-1]))
-
-    spoiled(tmp_path / "torn", "wide.seed-0", fewer_rows, "wide.seed-0")
+        runner.merge(TINY, [whole, another_number], tmp_path / "out")
+    fewer_rows = spoiled(tmp_path / "rows", lambda table: "".join(table.splitlines(keepends=True)[:-1]))
     with pytest.raises(RunError, match="restore both"):
-        runner.merge(TINY, [tmp_path / "torn"], tmp_path / "out")
+        runner.merge(TINY, [fewer_rows], tmp_path / "out")
+    (fewer_rows / "wide.seed-0.csv.gz").write_bytes(b"no gzip")
+    with pytest.raises(RunError, match="it is not gzip"):
+        runner.merge(TINY, [fewer_rows], tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
 def test_a_seed_that_would_count_twice_is_found(whole, tmp_path):
-    pairs = Experiment("pairs", "", "", TINY.variants, Scale(seeds=2, group=2, updates=1))
-    runner.run(pairs, tmp_path, Budget(only=("wide",)))
+    """The two seeds of one variant once more, as a group of two."""
+    source, pair = whole / "wide.seed-0.json", tmp_path / "wide.seeds-0-1.json"
+    record = json.loads(source.read_text())
+    pair.write_text(json.dumps(record | {"config": record["config"] | {"seeds": 2}}))
+    head, *rows = gzip.decompress(results.table_of(source).read_bytes()).decode().splitlines()
+    twice = [row for first in rows for row in (first, first.replace(",0,", ",1,", 1))]
+    results.table_of(pair).write_bytes(gzip.compress("\n".join([head, *twice]).encode()))
+    assert results.read_series(tmp_path)["wide"].seeds == (0, 1)
     with pytest.raises(RunError, match=r"seed 0 would be there twice, in wide\.seed"):
         runner.merge(TINY, [whole, tmp_path], tmp_path / "out")
     assert not (tmp_path / "out").exists()
+    for each in (source, results.table_of(source)):
+        (tmp_path / each.name).write_bytes(each.read_bytes())
+    with pytest.raises(RunError, match="remove one of them"):
+        results.read(tmp_path)
 
 
 # What is said of it.

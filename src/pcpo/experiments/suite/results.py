@@ -1,16 +1,18 @@
 """The results of a piece of work: a table and a record, small enough to live in a repository.
 
-``VARIANT.seeds-0-4.csv`` has one row per update and seed, its columns named as in a run's metrics. Reward, costs, KL
-and status are there for every update. What the audit needs is there for the first 100 updates and for every tenth one
-after them, and empty in between. ``VARIANT.seeds-0-4.json`` holds the complete configuration, the versions, and how
+``VARIANT.seeds-0-4.csv.gz`` has one row per update and seed, its columns named as in a run's metrics. Reward, costs,
+KL and status are there for every update. What the audit needs is there for the first 100 updates and for every tenth
+one after them, and empty in between. ``VARIANT.seeds-0-4.json`` holds the complete configuration, the versions, and how
 long it took on what. A piece of work is always read and written whole, so that results of several machines are put
 together by putting files together.
 """
 
 import csv
 import dataclasses
+import gzip
 import io
 import math
+import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -48,6 +50,7 @@ class Unwritten(NamedTuple):
 
     name: str
     table: bytes
+    """Not compressed yet."""
     record: dict[str, Any]
 
 
@@ -111,9 +114,10 @@ def compact(run: Run, variant: str) -> Unwritten:
 def write(directory: Path, piece: Unwritten) -> list[Path]:
     """Writes the two files; the record last, so that where it is, the table is too."""
     directory.mkdir(parents=True, exist_ok=True)
-    table, record = directory / f"{piece.name}.csv", directory / f"{piece.name}.json"
+    record = directory / f"{piece.name}.json"
+    table = table_of(record)
     record.unlink(missing_ok=True)
-    write_whole(table, piece.table)
+    write_whole(table, gzip.compress(piece.table, 9, mtime=0))  # without the time, the same rows give the same file
     write_json(record, piece.record)
     return [table, record]
 
@@ -175,16 +179,32 @@ def read_piece(path: Path) -> Piece:
     Raises:
         RunError: If a file is damaged or missing.
     """
-    plain, table = read_json(path), path.with_suffix(".csv")
+    plain, table = read_json(path), table_of(path)
     record = Record.from_json(_with_newer_settings(plain), path)
     if not table.is_file():
         raise RunError(f"{table} is missing, but {path} is there; restore it from a copy")
-    with table.open(newline="", encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
+    rows = list(csv.DictReader(io.StringIO(read_table(table).decode())))
     updates, seeds = plain.get("updates"), record.config.seeds
     if not isinstance(updates, int) or len(rows) != updates * seeds or not isinstance(plain.get("variant"), str):
         raise RunError(f"{table} has {len(rows)} rows, but {path} says otherwise; restore both from a copy")
     return Piece(plain["variant"], record, updates, rows, path)
+
+
+def table_of(record: Path) -> Path:
+    """The table that belongs to a record."""
+    return record.with_suffix(".csv.gz")
+
+
+def read_table(path: Path) -> bytes:
+    """The text of a table.
+
+    Raises:
+        RunError: If it is damaged.
+    """
+    try:
+        return gzip.decompress(path.read_bytes())
+    except (EOFError, gzip.BadGzipFile, zlib.error):
+        raise RunError(f"{path} is damaged: it is not gzip; restore it from a copy") from None
 
 
 def _with_newer_settings(plain: Mapping[str, Any]) -> dict[str, Any]:
@@ -259,9 +279,9 @@ def _parts(piece: Piece, updates: int) -> tuple[dict[str, Table], list[list[str]
         statuses = [[row["status"] for row in rows[at : at + seeds]] for at in range(0, len(rows), seeds)]
         places = [(int(row["update"]), int(row["seed"])) for row in rows]
     except (KeyError, TypeError, ValueError):
-        raise RunError(f"{piece.path.with_suffix('.csv')} is damaged; restore it from a copy") from None
+        raise RunError(f"{table_of(piece.path)} is damaged; restore it from a copy") from None
     if places != [(update, seed) for update in range(updates) for seed in piece.seeds]:
-        raise RunError(f"{piece.path.with_suffix('.csv')} is damaged: its rows are not in order; restore it")
+        raise RunError(f"{table_of(piece.path)} is damaged: its rows are not in order; restore it")
     return columns, statuses
 
 

@@ -195,7 +195,7 @@ def _offers(experiment: Experiment, source: Path) -> list[tuple[int, results.Unw
 def _as_written(piece: results.Piece, variant: str | None = None) -> results.Unwritten:
     """A piece as it stands in its files, under the name of another variant where one is given."""
     name = variant or piece.variant
-    record, table = read_json(piece.path) | {"variant": name}, piece.path.with_suffix(".csv").read_bytes()
+    record, table = read_json(piece.path) | {"variant": name}, results.read_table(results.table_of(piece.path))
     return results.Unwritten(name + piece.path.stem[len(piece.variant) :], table, record)
 
 
