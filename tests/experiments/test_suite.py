@@ -33,10 +33,9 @@ def contents(directory, kind="csv.gz"):
 @pytest.fixture(scope="module", autouse=True)
 def _quickly_compiled():
     """These tests compare results with results: how fast the programs are is nothing to them."""
-    before = jax.config.jax_disable_most_optimizations
     jax.config.update("jax_disable_most_optimizations", True)
     yield
-    jax.config.update("jax_disable_most_optimizations", before)
+    jax.config.update("jax_disable_most_optimizations", False)
 
 
 @pytest.fixture(scope="module")
