@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from pcpo.cli import compare, evaluate, plot, render, reproduce, resume, tasks, train
+from pcpo.cli import compare, evaluate, plot, render, report, reproduce, resume, tasks, train
 from pcpo.cli.cache import keep_compiled
 from pcpo.cli.parsing import UsageError, closest
 from pcpo.training.memory import keep_freed_memory
@@ -34,6 +34,7 @@ COMMANDS: dict[str, Command] = {
     "resume": Command(resume.run, "resume DIR", "go on with a run where it stopped, bit for bit"),
     "plot": Command(plot.run, "plot DIR... -o FILE", "draw learning curves of one or several runs, or audit one"),
     "compare": Command(compare.run, "compare DIR...", "put runs side by side: a table, and a picture with -o FILE"),
+    "report": Command(report.run, "report DIR...", "put any set of runs on one page of HTML that works offline"),
     "evaluate": Command(evaluate.run, "evaluate DIR", "play fresh episodes: reward, cost, and is the limit kept?"),
     "render": Command(render.run, "render DIR -o FILE", "make a film of an episode, .gif or .mp4"),
     "tasks": Command(tasks.run, "tasks [TASK]", "list what there is to train on"),
