@@ -64,8 +64,7 @@ def hasten(env: Any) -> bool:
     _replace(task, base, _Simulating, _Costing, _Observing)
     for obstacle in task._obstacles:
         name = type(obstacle).__name__
-        parts = ([_Placed] if name in _BODIES else []) + ([_Hazards] if name == "Hazards" else [])
-        _replace(obstacle, type(obstacle), *parts)
+        _replace(obstacle, type(obstacle), *_OBSTACLES.get(name, ()), *([_Placed] if name in _BODIES else []))
     return True
 
 
@@ -156,6 +155,8 @@ class _Robot:
 
     stock: Any
     engine: Any
+    sensor_conf: Any
+    sensor_info: Any
 
     @property
     def pos(self) -> Float[np.ndarray, "3"]:
@@ -167,6 +168,14 @@ class _Robot:
         """How it is turned."""
         return self.engine.data.xmat[_places(self.engine).robot].copy().reshape(3, 3)
 
+    @property
+    def vel(self) -> Float[np.ndarray, "3"]:
+        """How it moves."""
+        model, data = self.engine.model, self.engine.data
+        jacobian = np.zeros((3, model.nv))
+        _mujoco().mj_jacBody(model, data, jacobian, None, _places(self.engine).robot)
+        return np.dot(jacobian, data.qvel)
+
     def dist_xy(self, pos: Any) -> float:
         """How far something is on the ground."""
         x, y, _ = self.engine.data.xpos[_places(self.engine).robot].tolist()
@@ -176,6 +185,15 @@ class _Robot:
     def get_sensor(self, name: str) -> npt.NDArray[np.float64]:
         """What one sensor says."""
         return self.engine.data.sensordata[_places(self.engine).sensor(name)].copy()
+
+    def sensed(self) -> dict[str, list[float]]:
+        """What all sensors say, in plain numbers; angles are made sines and cosines, which is the original's to do."""
+        known = self.sensor_info
+        if known.hinge_pos_names or known.ballquat_names or known.freejoint_pos_name or known.freejoint_qvel_name:
+            return {name: each.ravel().tolist() for name, each in self.stock.obs_sensor(self).items()}
+        places, numbers = _places(self.engine), self.engine.data.sensordata.tolist()
+        names = chain(self.sensor_conf.sensors, known.hinge_vel_names, known.ballangvel_names)
+        return {name: numbers[places.sensor(name)] for name in names}
 
     def apply_action(self, action: Any, noise: Any = None) -> None:
         """Sets the controls."""
@@ -211,13 +229,29 @@ class _Hazards:
         """How deep the robot is in each, added up."""
         if not self.is_constrained:
             return {}
-        away = self.pos[:, :2] - self.agent.pos[:2]
+        away = (self.pos - self.agent.pos)[:, :2]
         away *= away
         total = 0
         for distance in np.sqrt(away[:, 0] + away[:, 1]).tolist():
             if distance <= self.size:
                 total += self.cost * (self.size - distance)
         return {"cost_hazards": total}
+
+
+class _Sigwalls:
+    """Lines that only cost something; the robot is asked once where it is."""
+
+    agent: Any
+    num: int
+    locate_factor: float
+    is_constrained: bool
+
+    def cal_cost(self) -> dict[str, Any]:
+        """Whether the robot is beyond any of them."""
+        if not self.is_constrained:
+            return {}
+        x, y, _ = self.agent.pos.tolist()
+        return {"cost_out_of_boundary": abs(x) > self.locate_factor or (self.num == 4 and abs(y) > self.locate_factor)}
 
 
 class _Simulating:
@@ -289,7 +323,7 @@ class _Observing:
         if not settled:
             _mujoco().mj_forward(task.model, task.data)
         obstacles = task._obstacles
-        parts: dict[str, list[float]] = {name: each.ravel().tolist() for name, each in self.agent.obs_sensor().items()}
+        parts: dict[str, list[float]] = self.agent.sensed()
         seen = [obstacle for obstacle in obstacles if obstacle.is_lidar_observed]
         lidars = self._lidars([obstacle.pos for obstacle in seen])
         parts.update({f"{obstacle.name}_lidar": lidar for obstacle, lidar in zip(seen, lidars, strict=True)})
@@ -305,7 +339,9 @@ class _Observing:
     def _lidars(self, positions: Sequence[Any]) -> list[list[float]]:
         """What each of some lidars says of the obstacles at its positions."""
         groups = [np.array(each, float, ndmin=2)[:, :2] for each in positions]
-        distances, angles = self._from_robot(np.concatenate(groups)) if groups else ([], [])
+        if not groups:
+            return []
+        distances, angles = self._from_robot(groups[0] if len(groups) == 1 else np.concatenate(groups))
         lidars: list[list[float]] = []
         first = 0
         for group in groups:
@@ -339,3 +375,7 @@ class _Observing:
                 lidar[after] = max(lidar[after], part * near)
                 lidar[before] = max(lidar[before], (1 - part) * near)
         return lidar
+
+
+_OBSTACLES: dict[str, tuple[type, ...]] = {"Hazards": (_Hazards,), "Sigwalls": (_Sigwalls,)}
+"""What is replaced in obstacles of a class, besides where they are."""

@@ -24,6 +24,10 @@ USUAL = "cost"
 gives six is found under it."""
 
 
+_PLAIN = frozenset((float, int, bool, np.float64, np.float32, np.bool_))
+"""The types of almost all numbers; of the others more is asked."""
+
+
 class Costs(NamedTuple):
     """The costs of a step, by name."""
 
@@ -113,8 +117,8 @@ def number(value: Any, what: str, name: str) -> float:
     Raises:
         WorldError: If it is none.
     """
-    if type(value) is float:
-        return value
+    if type(value) in _PLAIN:
+        return float(value)
     if isinstance(value, int | float | np.number | np.bool_):
         if not isinstance(value, np.complexfloating):
             return float(value)

@@ -8,6 +8,7 @@ therefore sent as a number between -1 and 1, clipped to that, and stretched onto
 high one. A component with an infinite bound is sent as it is, clipped to the other bound if that is finite.
 """
 
+import functools
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -89,8 +90,8 @@ class BoxActions:
     @property
     def ours(self) -> Box:
         """What a policy sends, in one row."""
-        low, high = self._bounds()
-        scaled = self._scaled()
+        low, high = self._bounds
+        scaled = self._scaled
         return Box(
             tuple(np.where(scaled, -1.0, low).tolist()),
             tuple(np.where(scaled, 1.0, high).tolist()),
@@ -98,21 +99,29 @@ class BoxActions:
 
     def decode(self, actions: Float[np.ndarray, "n k"]) -> npt.NDArray[Any]:
         """What the environments take, in the shape and dtype of their space."""
-        low, high = self._bounds()
-        scaled = self._scaled()
-        with np.errstate(invalid="ignore"):
-            stretched = np.where(scaled, low + 0.5 * (actions + 1.0) * (high - low), actions)
-        within = np.clip(stretched, low, high)
+        low, high = self._bounds
+        within = self._stretched(actions).clip(low, high)
         dtype = self.space.dtype
         if dtype.kind in "iu":
             within = np.rint(within)
         return within.astype(dtype).reshape(len(actions), *self.space.shape)
 
+    def _stretched(self, actions: Float[np.ndarray, "n k"]) -> npt.NDArray[Any]:
+        """Actions as the environments count them, before they are clipped."""
+        low, high = self._bounds
+        scaled = self._scaled
+        if scaled.all():
+            return low + 0.5 * (actions + 1.0) * (high - low)
+        with np.errstate(invalid="ignore"):
+            return np.where(scaled, low + 0.5 * (actions + 1.0) * (high - low), actions)
+
+    @functools.cached_property
     def _bounds(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
         return self.space.low.ravel().astype(np.float64), self.space.high.ravel().astype(np.float64)
 
+    @functools.cached_property
     def _scaled(self) -> npt.NDArray[np.bool_]:
-        low, high = self._bounds()
+        low, high = self._bounds
         return np.isfinite(low) & np.isfinite(high)
 
 
