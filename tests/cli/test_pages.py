@@ -13,6 +13,7 @@ from pcpo.cli.compare import Compare
 from pcpo.cli.evaluate import Evaluate
 from pcpo.cli.plot import Plot
 from pcpo.cli.render import Render
+from pcpo.cli.report import Report
 from pcpo.cli.resume import Resume
 from pcpo.cli.train import SETTINGS, _default, _options
 from pcpo.core.types import Status
@@ -25,10 +26,11 @@ COMMANDS = {
     "resume": Resume,
     "plot": Plot,
     "compare": Compare,
+    "report": Report,
     "evaluate": Evaluate,
     "render": Render,
 }
-POSITIONAL = {"task": "train", "run": "", "runs": "", "what": ""}
+POSITIONAL = {"task": "train", "run": "", "runs": "", "directories": "", "what": ""}
 
 
 def section(command: str) -> str:
