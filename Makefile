@@ -22,13 +22,27 @@ DOCS := $(VENV)/.installed-docs
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help setup train test check format bench figures docs constraints clean
+.PHONY: help setup setup-browser train test check format bench figures docs constraints clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 setup: $(DEV) ## create .venv with pcpo and everything its tests need
 	@echo "ready: $(BIN)/pcpo, $(BIN)/python"
+
+# The only target that changes the machine rather than .venv, which is why no other one calls it.
+setup-browser: ## install Debian's Chromium, in which the tests open the page of pcpo report (needs root)
+	@find_browser() { for name in chromium chromium-browser google-chrome google-chrome-stable chrome; do \
+	  command -v $$name && return; done; return 1; }; \
+	could_not() { echo "make setup-browser: $$1. Nothing was installed; without Chromium, make test says that the" \
+	  "report page was not opened in a browser" >&2; exit 1; }; \
+	if browser=$$(find_browser); then echo "nothing to do: there is $$browser"; exit; fi; \
+	command -v apt-get > /dev/null || could_not "there is no apt-get here; install Chromium in your system's own way"; \
+	[ "$$(id -u)" = 0 ] || could_not "apt-get needs root; try sudo make setup-browser"; \
+	{ apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core; } \
+	  || could_not "apt-get failed (see above)"; \
+	browser=$$(find_browser) || could_not "apt-get brought no program called chromium"; \
+	echo "installed: $$browser, $$("$$browser" --version 2> /dev/null)"
 
 train: $(BASE) ## from nothing to a policy that keeps its limit, and its curves, in a new directory under runs/
 	$(BIN)/pcpo train point-circle --updates 200
