@@ -8,7 +8,7 @@ import pytest
 from pcpo.core.line_search import Reason
 from pcpo.core.types import LocalModel, Status, StepInfo, Surrogates
 from pcpo.rl import normalize
-from pcpo.rl.audit import NONFINITE_NAMES, estimated_bounds, find_nonfinite, spectrum
+from pcpo.rl.audit import NONFINITE_NAMES, estimated_bounds, find_nonfinite, now_and_then, spectrum
 from tests.rl.worlds import random_rollout
 
 NOTHING = jnp.zeros(())
@@ -106,7 +106,11 @@ def test_no_step_has_no_penalty():
     np.testing.assert_array_equal(costs, [3.0])
 
 
-def test_a_spectrum_that_nobody_wants_is_not_a_number():
-    found = spectrum(MODEL, jnp.asarray(0, jnp.int32), jax.random.key(0), 0, 5)
-    assert found.keys() == {"spectrum_min", "spectrum_max", "condition"}
-    assert np.all(np.isnan([*found.values()]))
+def test_what_nobody_wants_or_is_not_due_is_not_a_number():
+    def look():
+        return spectrum(MODEL, jax.random.key(0), 5)
+
+    for every, update, due in ((0, 0, False), (3, 4, False), (3, 6, True)):
+        found = now_and_then(look, jnp.asarray(update, jnp.int32), every)
+        assert found.keys() == {"spectrum_min", "spectrum_max", "condition"}
+        assert np.all(np.isfinite([*found.values()]) == due)

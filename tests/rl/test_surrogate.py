@@ -25,7 +25,7 @@ def batch(m, space, seed=0):
     mask = np.arange(T)[:, None] < LENGTHS[None, :]
     actions = rng.integers(0, 3, (T, E)) if isinstance(space, Discrete) else rng.normal(size=(T, E, 2))
     advantages = rng.normal(size=(1 + m, T, E)) * mask
-    return Batch(*map(jnp.asarray, (rng.normal(size=(T, E, 3)), actions, mask, advantages)))
+    return Batch(*[jnp.asarray(x) for x in (rng.normal(size=(T, E, 3)), actions, mask, advantages)], episodes=None)
 
 
 def full(b):

@@ -28,6 +28,8 @@ def row(update=0, seed=0, **changes: Any) -> dict[str, Any]:
         "predicted_costs": {"cost": -1.0},
         "costs": {"cost": 10.0},
         "cost_standard_errors": {"cost": 0.3},
+        "violations": {"cost": 5.0},
+        "confirmed": {"reward": None, "cost": None},
         "status": "projected",
         "refused": [],
     }
@@ -41,6 +43,31 @@ def said(*rows, **settings):
 def test_nothing_is_said_where_there_is_nothing_to_say():
     assert said(row(0), row(1)) == []
     assert Watch(small()).summary(2) == []
+
+
+# What the other half of a batch confirms: where it is measured, and a correction is wanted and made.
+
+
+@pytest.mark.parametrize(
+    ("share", "violation", "algorithm", "warns"),
+    [
+        (0.19, 5.0, "pcpo-kl", True),
+        (-0.5, 5.0, "cpo", True),
+        (0.2, 5.0, "pcpo-kl", False),
+        (0.0, 0.0, "pcpo-kl", False),  # nothing to correct
+        (0.0, 5.0, "trpo", False),  # nobody corrects
+        (None, 5.0, "pcpo-l2", False),  # not measured in this update
+        (0.0, None, "pcpo-l2", False),  # not finite: told of elsewhere
+    ],
+)
+def test_a_correction_that_the_other_half_does_not_confirm(share, violation, algorithm, warns):
+    one = row(confirmed={"reward": 0.0, "cost": share}, violations={"cost": violation})
+    lines = said(one, algorithm=algorithm)
+    assert bool(lines) == warns
+    if warns:
+        assert f"the other half confirms {share:.0%}" in lines[0]
+        assert "--batch-size (now " in lines[0]
+        assert "--cost-gae-lambda cost=0.5" in lines[0]
 
 
 # KL: above twice the predicted, and above delta (1e-4 here).

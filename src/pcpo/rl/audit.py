@@ -1,5 +1,7 @@
 """What an update predicted, what it did on the batch it was computed from, and whether its numbers were numbers."""
 
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key
@@ -108,19 +110,18 @@ def estimated_bounds(
     return happened.reward - penalties[0], costs + happened.costs + penalties[1:]
 
 
-def spectrum(
-    model: LocalModel, iteration: Int[Array, ""], key: Key[Array, ""], every: int, products: int
-) -> dict[str, Array]:
-    """The ends of H's spectrum by Lanczos where they are due, else not-a-number."""
+def spectrum(model: LocalModel, key: Key[Array, ""], products: int) -> dict[str, Array]:
+    """The ends of H's spectrum by Lanczos."""
     flat, _ = as_vectors(model)
+    found = lanczos(flat.fvp, jax.random.normal(key, flat.g.shape, flat.g.dtype), products)
+    return {"spectrum_min": found.smallest, "spectrum_max": found.largest, "condition": found.condition}
 
-    def look() -> tuple[Array, Array, Array]:
-        found = lanczos(flat.fvp, jax.random.normal(key, flat.g.shape, flat.g.dtype), products)
-        return found.smallest, found.largest, found.condition
 
-    def skip() -> tuple[Array, Array, Array]:
-        nothing = jnp.full((), jnp.nan, flat.g.dtype)
-        return nothing, nothing, nothing
+def now_and_then(look: Callable[[], dict[str, Array]], iteration: Int[Array, ""], every: int) -> dict[str, Array]:
+    """What is measured in every so many updates only, 0 for none; not-a-number in the others."""
+    shapes = jax.eval_shape(look)
 
-    values = skip() if every == 0 else jax.lax.cond(iteration % every == 0, look, skip)
-    return dict(zip(("spectrum_min", "spectrum_max", "condition"), values, strict=True))
+    def skip() -> dict[str, Array]:
+        return jax.tree.map(lambda x: jnp.full(x.shape, jnp.nan, x.dtype), shapes)
+
+    return skip() if every == 0 else jax.lax.cond(iteration % every == 0, look, skip)

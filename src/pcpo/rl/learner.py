@@ -10,7 +10,8 @@ from jaxtyping import Array, Float, Int, Key
 from pcpo import rules
 from pcpo.core.types import Status, StepInfo, Surrogates, UpdateRule
 from pcpo.rl import estimators, normalize
-from pcpo.rl.audit import estimated_bounds, find_nonfinite, realised, spectrum
+from pcpo.rl.audit import estimated_bounds, find_nonfinite, now_and_then, realised, spectrum
+from pcpo.rl.confirmation import confirmed
 from pcpo.rl.estimators import AnyCritics
 from pcpo.rl.networks import Network, Params
 from pcpo.rl.normalize import Normalizer
@@ -111,11 +112,16 @@ def make_learner(policy: Policy, critic: Network, observation_size: int, options
         nonfinite = find_nonfinite(rollout, model, info, fitted, signals.values, proposed.normalizer)
         refused = jnp.any(nonfinite)
         kept = jax.tree.map(lambda new, old: jnp.where(refused, old, new), proposed, state)
+
+        def measurements() -> Metrics:
+            shares = confirmed(policy, state.params, rollout, batch, by_episode, model, options.cg_iterations)
+            return {**spectrum(model, spectrum_key, options.spectrum_products), "confirmed": shares}
+
         metrics = {
             **performance._asdict(),
             "violations": jnp.maximum(violations, 0.0),
             **_audited(realised(model, step, info), info, performance.costs, by_episode, signals, refused),
-            **spectrum(model, state.iteration, spectrum_key, options.spectrum_every, options.spectrum_products),
+            **now_and_then(measurements, state.iteration, options.spectrum_every),
             "entropy": _entropy(policy, state.params, batch),
             "unexplained_variance": unexplained(signals, wanted),
             "nonfinite": nonfinite,

@@ -73,7 +73,7 @@ class Options:
     normalize_batches: int = 0
     """Batches whose observations enter the running statistics; 0 leaves observations as they are."""
     spectrum_every: int = 10
-    """Updates between two measurements of the ends of H's spectrum; 0 for none."""
+    """Updates between two measurements of the ends of H's spectrum, and of what half of a batch confirms; 0: none."""
     spectrum_products: int = 20
     """Products with H that such a measurement spends."""
 

@@ -1,5 +1,6 @@
 """From a batch to the linear-quadratic picture of one update."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
@@ -59,14 +60,11 @@ def surrogate(
         key: Chooses that part; consumed.
     """
     episodes = batch.mask.shape[1] if batch.episodes is None else batch.episodes
-    observations, actions, mask = (_rows(x) for x in (batch.observations, batch.actions, batch.mask))
+    observations, actions, mask = (rows_of(x) for x in (batch.observations, batch.actions, batch.mask))
     weights = batch.advantages.reshape(batch.advantages.shape[0], -1) / episodes
     shares = mask.astype(weights.dtype) / jnp.maximum(jnp.sum(mask), 1).astype(weights.dtype)
 
-    def log_probs(theta: Params) -> tuple[Float[Array, " N"], Tree]:
-        p = policy.apply(theta, observations)
-        return policy.distribution.log_prob(p, actions), p
-
+    log_probs = log_probs_of(policy, observations, actions)
     old_log_probs, pullback, old = jax.vjp(log_probs, params, has_aux=True)
     (gradients,) = over_rows(pullback)(weights)
 
@@ -89,6 +87,18 @@ def surrogate(
     )
 
 
-def _rows(x: Array) -> Array:
+def log_probs_of(
+    policy: Policy, observations: Float[Array, "N o"], actions: Array
+) -> Callable[[Params], tuple[Float[Array, " N"], Tree]]:
+    """A function of the parameters: the log-probabilities of actions, and the distributions that they are of."""
+
+    def log_probs(theta: Params) -> tuple[Float[Array, " N"], Tree]:
+        p = policy.apply(theta, observations)
+        return policy.distribution.log_prob(p, actions), p
+
+    return log_probs
+
+
+def rows_of(x: Array) -> Array:
     """``[T, E, ...]`` as ``[T * E, ...]``."""
     return x.reshape(x.shape[0] * x.shape[1], *x.shape[2:])

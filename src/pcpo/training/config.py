@@ -176,7 +176,8 @@ class Config:
         advice="try float32",
     )  # fmt: skip
     spectrum_every: int = setting(
-        10, int, "Updates between two measurements of H's smallest and largest eigenvalue; 0 for none.",
+        10, int, "Updates between two measurements of H's smallest and largest eigenvalue, and of what half of a "
+        "batch confirms of the other half's promise; 0 for none.",
         safe="0, or 5 and more", low=0, high=10_000_000,
     )  # fmt: skip
 

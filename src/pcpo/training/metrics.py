@@ -48,7 +48,7 @@ _ON_HOST = ("worker_failures",)
 """Of tasks simulated on the host only: how often processes of the environments died, hung or failed in the batch, and
 were replaced."""
 _NOW_AND_THEN = ("spectrum_min", "spectrum_max", "condition")
-"""Measured at intervals; null in between without being listed in ``nonfinite``."""
+"""Measured at intervals, as ``confirmed`` is; null in between without being listed in ``nonfinite``."""
 
 
 @dataclass
@@ -145,6 +145,7 @@ class RowMaker:
                 for name, x in zip(("reward", *self.names), metrics["unexplained_variance"], strict=True)
             },
             **{name: plain(metrics[name]) for name in _NOW_AND_THEN},
+            "confirmed": dict(zip(("reward", *self.names), map(plain, metrics["confirmed"]), strict=True)),
             "rule": {name[5:]: listed(f"rule.{name[5:]}", x) for name, x in metrics.items() if name[:5] == "rule_"},
             "status": Status(int(metrics["status"])).name.lower(),
             "refused": [name for name, found in zip(NONFINITE_NAMES, metrics["nonfinite"], strict=True) if found],

@@ -16,6 +16,8 @@ KL_FACTOR = 2.0
 """A divergence above this multiple of the predicted one, and above delta, is reported."""
 STANDARD_ERRORS = 3.0
 """A cost that rose by more than this where a fall was predicted is reported."""
+CONFIRMED = 0.2
+"""A correction of which the other half of the batch confirms less than this is reported."""
 CG_ERROR = 0.1
 """An error of conjugate gradient in a·d above this part of it is reported."""
 
@@ -69,7 +71,7 @@ class Watch:
         if row["refused"]:
             found += [_refused(name) for name in row["refused"]]
         else:
-            found += [self._kl(row), self._conjugate_gradient(row)]
+            found += [self._kl(row), self._conjugate_gradient(row), self._unconfirmed(row)]
             found += [(row["status"], _STATUSES[row["status"]]) if row["status"] in _STATUSES else None]
         return [finding for finding in found if finding is not None]
 
@@ -97,6 +99,22 @@ class Watch:
             f"{error / costs:.0%}; try --cg-iterations {2 * self.config.cg_iterations} (now "
             f"{self.config.cg_iterations}), or a larger --damping (now {self.config.damping:g})"
         )
+
+    def _unconfirmed(self, row: Row) -> tuple[str, str] | None:
+        """A correction that is more accident than gradient. Only where one is needed, and made."""
+        if self.config.algorithm in {"trpo", "pdo", "fpo"}:
+            return None
+        for name, violation in row["violations"].items():
+            share = row["confirmed"][name]
+            if share is None or not violation or share >= CONFIRMED:
+                continue
+            constraint = next(each for each in self.config.constraints if each.name == name)
+            shorter = f", or --cost-gae-lambda {name}=0.5" if constraint.gae_lambda > 0.5 else ""
+            return "confirmed", (
+                f"of the change of {name} that half of the episodes promise the other half confirms {share:.0%}: the "
+                f"correction is mostly noise; try a larger --batch-size (now {self.config.batch_size}){shorter}"
+            )
+        return None
 
 
 def cg_error(row: Row) -> float | None:
@@ -157,6 +175,7 @@ _SUMMARIES = {
     "kl": "the KL was more than twice the predicted one",
     "cost": "a cost rose where a fall was predicted, by over three standard errors",
     "cg": "unfinished conjugate gradient changed the predicted cost by more than a tenth",
+    "confirmed": "half of the batch hardly confirmed what the other half promised for a cost above its limit",
     "cg_failed": "conjugate gradient failed; nothing was changed",
     "zero_cost_gradient_violated": "a violated cost had no gradient",
     "infeasible_intersection": "the limits could not be met at once",
