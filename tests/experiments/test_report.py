@@ -1,6 +1,7 @@
 """The page about runs: what is on it, that nothing in it can do harm, and that it stays small."""
 
 import dataclasses
+import functools
 import html
 import json
 import math
@@ -11,8 +12,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from pcpo.experiments import statistics
 from pcpo.experiments.curves import COLORS
-from pcpo.experiments.report import Subject, gather, page
+from pcpo.experiments.report import Subject, gather, page, tables
 from pcpo.experiments.report.charts import palette
 from pcpo.experiments.report.markup import embedded, tag
 from pcpo.experiments.report.page import DARK
@@ -76,6 +78,20 @@ def test_the_table_says_how_each_run_did(text):
     said = " ".join(shown(text).split())  # the last tenth of four updates is the last one
     assert "kl PCPO (KL) 2 4 30.5 ± 6.4 6.5 ± 6.4 not clear 5 7.5 ± 6.4 too short" in said
     assert "cpo CPO 1 4 30 6 over 5 7 too short" in said
+
+
+def test_the_middle_of_the_seeds_is_there_where_there_are_seeds():
+    five = subject("five", config(updates=40, seeds=5))
+    five.series.columns["discounted_return"][36:] = [[1.0, 2.0, 3.0, 4.0, 1000.0]] * 4
+    five.series.columns["costs.cost"][:] = [[5.0, 5.4, 5.5, 5.6, 0.0]] * 40  # up to a tenth above 5 is kept
+    text = page([five])
+    (row,) = re.findall(r"<tr><th scope=\"row\"><bdi>five</bdi></th><td>5</td>.*?</tr>", text)
+    cells = [" ".join(shown(cell).split()) for cell in re.findall("<td>.*?</td>", row)]
+    assert cells[1].startswith("3 ")  # of 2, 3, 4
+    assert cells[2].startswith("5.3 ")
+    assert cells[3].startswith("212 ")
+    assert cells[5] == "4 of 5"
+    assert "The middle of the seeds" not in page([subject("one", config())]).split("<footer>")[0]
 
 
 def test_updates_are_counted_by_status_and_promises_held_against_what_happened(pair, text):
@@ -277,7 +293,15 @@ def test_thinning_loses_no_extreme_of_any_stretch(n):
         assert np.diff(rows).max() < n / 5  # and none is left empty
 
 
-def test_sixty_runs_of_a_thousand_updates_and_five_seeds_weigh_less_than_three_megabytes():
+def test_lines_that_are_thinned_alike_keep_many_of_the_same_updates():
+    random = np.random.default_rng(0)
+    first, second = (set(kept_rows([random.standard_normal(1000)], 150).tolist()) for _ in range(2))
+    assert first != second
+    assert set(range(0, 1000, 20)) <= first & second
+
+
+def test_sixty_runs_of_a_thousand_updates_and_five_seeds_weigh_less_than_three_megabytes(monkeypatch):
+    monkeypatch.setattr(tables, "found", functools.partial(statistics.found, resamples=20))  # only to be quicker
     algorithms = ["pcpo-kl", "pcpo-l2", "cpo", "trpo", "pdo", "fpo"]
     tasks = [f"task-{i}" for i in range(6)]
     runs = [

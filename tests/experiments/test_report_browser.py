@@ -6,7 +6,9 @@ Without a Chromium these tests are skipped and say so.
 import csv
 import io
 from pathlib import Path
+from typing import cast
 
+import numpy as np
 import pytest
 
 from pcpo.experiments.report import gather, page
@@ -265,6 +267,62 @@ def test_names_that_are_code_are_never_run(chromium, tmp_path):
     assert tab("[ran, document.images.length, document.scripts.length]") == [0, 0, 2]
     assert tab.complaints() == []
     assert tab.fetched() == [path.as_uri()]
+    tab.close()
+
+
+def test_runs_with_strange_numbers_are_drawn_without_a_complaint(chromium, tmp_path):
+    def run(task, change, **settings):
+        found = subject(task, config(**{"task": task, "updates": 6, "seeds": 2, **settings}))
+        for name, column in found.series.columns.items():
+            cast(dict, found.series.columns)[name] = change(np.array(column))
+        return found
+
+    holes = np.array([False, True, False, False, True, False])[:, None]
+    runs = [
+        run("short", lambda x: x, updates=1),
+        run("unknown", lambda x: x * np.nan),
+        run("huge", lambda x: x * 1e30),
+        run("tiny", lambda x: x * 1e-30),
+        run("zero", lambda x: 0.0 * x),
+        run("below", lambda x: -np.abs(x)),
+        run("holes", lambda x: np.where(holes, np.nan, x)),
+        run("free", lambda x: x, constraints=()),
+    ]
+    runs[4].series.limits["cost"][3:] = 2.0
+    path = tmp_path / "strange.html"
+    path.write_text(page(runs), encoding="utf-8")
+    tab = chromium.open(path)
+    tab("document.querySelectorAll('.audit').forEach((node) => { node.open = true })")
+    tab.until("[...document.querySelectorAll('figure')].every((figure) => figure.querySelector('.plot'))")
+    tab.frame()
+    assert tab("[...document.querySelectorAll('svg *')].some((node) => /NaN|Infinity/.test(node.outerHTML))") is False
+    nothing = (
+        "[...document.querySelectorAll('figure text.name')].filter((node) => node.textContent === 'not measured here')"
+    )
+    assert tab(f"{nothing}.length") >= 3
+    assert "not measured" in hover(tab, 0.5, place=4)
+    assert tab.complaints() == []
+    tab.close()
+
+
+def test_of_more_lines_than_a_reader_can_list_those_next_to_the_pointer_are_read(chromium, tmp_path):
+    path = tmp_path / "many.html"
+    runs = [subject(f"run-{i}", config(updates=3), i) for i in range(20)]
+    for i, run in enumerate(runs):
+        cast(dict, run.series.columns)["discounted_return"] = np.full((3, 1), float(i))
+    path.write_text(page(runs), encoding="utf-8")
+    tab = chromium.open(path)
+    box = plot(tab)
+    tab.mouse("Moved", (box["left"] + box["right"]) / 2, box["bottom"] - 2)
+    tab.frame()
+    said = tooltip(tab)
+    assert said.startswith("update 1 ")
+    assert [f"run-{i} {i}" in said for i in range(20)] == [True] * 16 + [False] * 4
+    assert said.endswith("nearest 16 lines; 4 more: hide some in the legend to read them")
+    tab("[...document.querySelectorAll('.legend button')].find((node) => node.innerText === 'none').click()")
+    tab("document.querySelector('.legend button').click()")
+    assert hover(tab, 0.5) == "update 1 PCPO (KL), run-0 0"
+    assert tab.complaints() == []
     tab.close()
 
 

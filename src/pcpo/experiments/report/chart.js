@@ -226,6 +226,7 @@
       const least = low;
       const limits = this.limits().flatMap((limit) => limit.heights);
       [...limits, ...this.spec.marks.map((mark) => mark.value)].forEach(take);
+      this.measured = measured;
       if (low > high) return this.spec.log ? [0.1, 1] : [0, 1];
       if (this.spec.log) return [low / 1.4, Math.max(high, 3 * low) * 1.4];
       let span = high - low || Math.abs(high) || 1;
@@ -274,7 +275,7 @@
 
     frame() {
       [this.low, this.high] = this.heights(this.domain);
-      const scale = this.spec.log ? logTicks(this.low, this.high) : linearTicks(this.low, this.high, 5);
+      const scale = this.spec.log ? logTicks(this.low, this.high) : linearTicks(this.low, this.high, 6);
       const powers = this.spec.log && scale.values.every((value) => Math.abs(Math.log10(value) % 1) < 1e-9);
       const labels = scale.values.map((value) => (powers ? power(value) : tickLabel(value, scale.step || value)));
       const widest = Math.max(...labels.map((label) => label.length), 2);
@@ -323,9 +324,9 @@
         drawn("line", { class: "limit", x1: this.left, x2: this.right, y1: y, y2: y }, this.inside);
         drawn("text", { class: "limit-name", x: this.right - 4, y: y - 5, "text-anchor": "end" }, this.inside, mark.name);
       }
-      if (!this.lines.length) {
+      if (!this.measured) {
         drawn("text", { class: "name", x: (this.left + this.right) / 2, y: this.height / 2, "text-anchor": "middle" },
-          this.inside, "all lines are hidden");
+          this.inside, this.lines.length ? "not measured here" : "all lines are hidden");
       }
     }
 
@@ -338,7 +339,7 @@
             if (heights[i] !== heights[i - 1]) path += `H${this.x(at(column, i)).toFixed(1)}V${this.y(heights[i]).toFixed(1)}`;
           }
         }
-        path += `H${this.right}`;
+        path += `H${single ? this.right : this.x(at(column, n - 1)).toFixed(1)}`;
         if (single) {
           drawn("path", { class: "forbidden", d: `${path}V${this.top - 1}H${this.left}Z` }, this.inside);
           const last = heights[heights.length - 1], low = this.y(last) > this.bottom - 24;
@@ -413,14 +414,22 @@
       return longest;
     }
 
+    /** To the measured place next to the pointer; among those at hand, the one that most lines have. */
     move(x) {
+      const places = this.lines.map((line) => {
+        const column = this.axis(line);
+        return at(column, nearest(column, line.x.update.length, x));
+      });
+      const gaps = places.map((place) => Math.abs(place - x));
+      const hand = Math.max(Math.min(...gaps), 0.01 * (this.domain[1] - this.domain[0]));
+      const votes = (place) => places.filter((other) => other === place).length;
       let best = null;
-      for (const line of this.lines) {
-        const column = this.axis(line), i = nearest(column, line.x.update.length, x);
-        const gap = Math.abs(at(column, i) - x);
-        if (!best || gap < best.gap) best = { gap, x: at(column, i) };
-      }
-      this.cursor = best ? best.x : null;
+      places.forEach((place, i) => {
+        if (gaps[i] > hand) return;
+        const better = best === null || votes(place) - votes(places[best]) || gaps[best] - gaps[i];
+        if (better === true || better > 0) best = i;
+      });
+      this.cursor = best === null ? null : places[best];
       this.mark();
     }
 
@@ -584,16 +593,21 @@
     }
 
     table() {
-      const updates = [...new Set(this.spec.lines.flatMap((line) => line.x.update))].sort((a, b) => a - b);
-      const every = Math.ceil(updates.length / 100);
-      const shown = updates.filter((_, i) => i % every === 0 || i === updates.length - 1);
+      const { lines } = this.spec;
+      const updates = [...new Set(lines.flatMap((line) => line.x.update))].sort((a, b) => a - b);
+      const has = lines.map((line) => new Set(line.x.update));
+      const ends = lines.map((line) => line.x.update[line.x.update.length - 1]);
+      const common = updates.filter((update) => lines.every((_, i) => has[i].has(update) || update > ends[i]));
+      const every = Math.ceil(common.length / 100);
+      const shown = common.filter((_, i) => i % every === 0 || i === common.length - 1);
       const head = made("tr", {}, made("th", { scope: "col" }, "update"),
         ...this.spec.lines.map((line) => made("th", { scope: "col" }, line.name)));
       const rows = shown.map((update) => made("tr", {}, made("th", { scope: "row" }, short(update, 9)), ...this.spec.lines.map((line) => {
         const i = line.x.update.indexOf(update);
         return made("td", {}, i < 0 ? "" : short(at(line.mean, i)));
       })));
-      const said = every > 1 ? `Every ${every}th of ${updates.length} updates drawn; CSV saves all of them.` : "All updates drawn.";
+      const said = shown.length < updates.length
+        ? `${shown.length} of ${updates.length} updates that are drawn; CSV saves all of them.` : "All updates that are drawn.";
       const table = made("table", {}, made("caption", {}, `Means over seeds. ${said}`), made("thead", {}, head), made("tbody", {}, ...rows));
       return made("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": `${this.spec.title} in numbers` }, table);
     }
@@ -760,7 +774,7 @@
       if (spec.same) spec.lines = DATA[number + spec.same].lines;
       const group = shared ?? new Group(), kind = spec.kind === "status" ? Statuses : Chart;
       const chart = new kind(figure, spec, group, spec.axis ? new Zoom() : zoom, `chart-${number}`);
-      if (!shared && spec.kind !== "status") legend(figure.insertBefore(made("div", { class: "legend" }), chart.plot), group, spec.lines);
+      if (!shared && spec.kind !== "status") legend(figure.insertBefore(made("div", { class: "legend", role: "group", "aria-label": "Lines that are shown" }), chart.plot), group, spec.lines);
       chart.draw();
     }
     if (!shared) return;

@@ -18,7 +18,7 @@ from pcpo.training.statistics import Band, mean_and_band
 Plain: TypeAlias = dict[str, Any]
 """JSON to be."""
 
-NUMBERS = 300_000
+NUMBERS = 330_000
 """About as many numbers as one page holds; each takes some seven bytes."""
 MOST_ROWS = 2_000
 """Of one line: more than a screen has columns."""

@@ -12,6 +12,7 @@ from pcpo.experiments.report import charts, tables
 from pcpo.experiments.report.gather import Left, Subject
 from pcpo.experiments.report.markup import Html, embedded, own, tag, together
 from pcpo.experiments.report.settings import changes, configuration, environment
+from pcpo.experiments.series import Series
 
 DARK = {
     "#0072b2": "#4ba3e3",
@@ -128,7 +129,9 @@ def _notes(subjects: Sequence[Subject], left: Sequence[Left]) -> Html:
         for each in subjects
         if each.unfinished
     ]
-    return tag("ul", *said, class_="notes", role="note", aria_label="What is missing") if said else Html("")
+    if not said:
+        return Html("")
+    return tag("div", tag("ul", *said), class_="notes", role="note", aria_label="What is missing")
 
 
 def _sections(groups: Sequence[Group], subjects: Sequence[Subject]) -> Iterator[Html]:
@@ -158,6 +161,7 @@ def _of_task(place: int, group: Group, alone: bool) -> Html:
         tag("h2", own(group.task)),
         tables.summary(group.subjects),
         tag("ul", *notes, class_="caveats", aria_label="What to mind in comparing these runs") if notes else "",
+        *_over_seeds(runs),
         tag("h3", "Learning curves"),
         _curves(group),
         tag("h3", "Updates"),
@@ -167,6 +171,12 @@ def _of_task(place: int, group: Group, alone: bool) -> Html:
         id=f"task-{place}",
         class_="task",
     )
+
+
+def _over_seeds(runs: Sequence[Series]) -> Iterator[Html]:
+    if any(len(run.seeds) > 1 for run in runs):
+        yield tag("h3", "The middle of the seeds")
+        yield tables.over_seeds(runs)
 
 
 def _curves(group: Group) -> Html:
@@ -182,7 +192,7 @@ def _curves(group: Group) -> Html:
     return tag(
         "div",
         tag("div", *controls, class_="controls"),
-        tag("div", class_="legend"),
+        tag("div", class_="legend", role="group", aria_label="Lines that are shown"),
         tag("p", _drawn(group, several), class_="drawn-how"),
         tag("div", *(_figure(place, chart) for place, chart in group.curves), class_="charts"),
         data_charts="curves",

@@ -4,8 +4,9 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
+from jaxtyping import Float
 
-from pcpo.experiments.comparison import WINDOW, Estimate, OfCost, Summary, summarise
+from pcpo.experiments.comparison import TOLERANCE, WINDOW, Estimate, OfCost, Summary, summarise
 from pcpo.experiments.curves import Look, looks_of
 from pcpo.experiments.report.charts import color_index, dashes
 from pcpo.experiments.report.gather import Subject
@@ -14,6 +15,7 @@ from pcpo.experiments.report.numbers import duration, estimate, share, short
 from pcpo.experiments.report.promises import SEVERITY, Kept, promises, statuses
 from pcpo.experiments.report.settings import Settings
 from pcpo.experiments.series import Series
+from pcpo.experiments.statistics import found, iqm, last_tenth, summed, time_to_safety
 
 FINE, ODD, FAILED = 0, 1, 2
 FEW = 6
@@ -43,20 +45,20 @@ def summary(subjects: Sequence[Subject]) -> Html:
 
 
 def _summary_row(subject: Subject, look: Look) -> Html:
-    found = summarise(subject.series)
-    updates = f"{found.updates:,}"
+    run = summarise(subject.series)
+    updates = f"{run.updates:,}"
     if subject.unfinished:
         updates += f" of {subject.record.config.updates:,}"
     cells = [
-        tag("th", key(look), own(found.label), scope="row"),
+        tag("th", key(look), own(run.label), scope="row"),
         tag("td", subject.series.algorithm_name, class_="word"),
-        tag("td", str(found.seeds)),
+        tag("td", str(run.seeds)),
         tag("td", updates),
-        _estimate(found.reward),
+        _estimate(run.reward),
     ]
-    for of_cost in found.costs.values():
-        cells += _of_cost(of_cost, found)
-    return tag("tr", *cells, tag("td", short(found.steps_per_second, 3)), tag("td", duration(_seconds(subject.series))))
+    for of_cost in run.costs.values():
+        cells += _of_cost(of_cost, run)
+    return tag("tr", *cells, tag("td", short(run.steps_per_second, 3)), tag("td", duration(_seconds(subject.series))))
 
 
 def _of_cost(cost: OfCost, run: Summary) -> list[Html]:
@@ -82,6 +84,48 @@ def against_limit(cost: OfCost) -> tuple[str, int]:
     if high <= cost.limit:
         return "under", FINE
     return ("over", FAILED) if low > cost.limit else ("not clear", ODD)
+
+
+def over_seeds(runs: Sequence[Series]) -> Html:
+    """The middle half of the seeds, with intervals that trust no distribution, and how many seeds kept each limit."""
+    names = runs[0].cost_names
+    above = [tag("td", colspan=3)]
+    head = [_heading(text) for text in ("run", "seeds", "reward")]
+    for name in names:
+        above.append(tag("th", own(name), colspan=4, scope="colgroup"))
+        head += [_heading(text) for text in ("at the end", "sum of costs", "violations", "limit kept by")]
+    rows = [
+        tag(
+            "tr",
+            _named(run),
+            tag("td", f"{len(run.seeds)}"),
+            _middle(last_tenth(run.column("discounted_return"))),
+            *(cell for name in names for cell in _middles(run, name)),
+        )
+        for run in runs
+    ]
+    return scrolled(
+        "interquartile means over seeds",
+        tag("table", tag("thead", tag("tr", *above) if names else "", tag("tr", *head)), tag("tbody", *rows)),
+    )
+
+
+def _middles(run: Series, name: str) -> list[Html]:
+    costs, limit = run.column(f"costs.{name}"), float(run.limits[name][-1])
+    times = time_to_safety(costs, limit + TOLERANCE * abs(limit))
+    kept = "too short" if np.isnan(times).all() else f"{int(np.isfinite(times).sum())} of {times.size}"
+    return [
+        _middle(last_tenth(costs)),
+        _middle(summed(costs)[-1]),
+        _middle(run.column(f"cumulative_violations.{name}")[-1]),
+        tag("td", kept),
+    ]
+
+
+def _middle(values: Float[np.ndarray, " seeds"]) -> Html:
+    value, interval = found(iqm, values)
+    ends = f"{short(interval.low, 3)} to {short(interval.high, 3)}" if interval else ""
+    return tag("td", short(value), tag("small", ends) if ends else "")
 
 
 def _estimate(value: Estimate) -> Html:
@@ -157,15 +201,15 @@ def how_promises_came_true(runs: Sequence[Series]) -> Html:
     ]
     bodies: list[Html] = []
     for run in runs:
-        found = promises(run)
+        made = promises(run)
         rows = [
             tag(
                 "tr",
-                *([tag("th", own(run.label), scope="rowgroup", rowspan=len(found))] if place == 0 else []),
+                *([tag("th", own(run.label), scope="rowgroup", rowspan=len(made))] if place == 0 else []),
                 tag("td", own(each.what), class_="text"),
                 *(tag("td", text) for text in _kept(each)),
             )
-            for place, each in enumerate(found)
+            for place, each in enumerate(made)
         ]
         bodies.append(tag("tbody", *rows))
     return scrolled("how promises came true", tag("table", tag("thead", tag("tr", *head)), *bodies, class_="promises"))
