@@ -11,6 +11,7 @@ from pcpo.experiments.statistics import (
     excess,
     fluctuation,
     found,
+    found_of_means,
     iqm,
     last_tenth,
     ratio,
@@ -40,10 +41,14 @@ def test_a_seed_that_is_no_number_is_not_cut_off_with_the_tails():
     assert iqm(np.array([1.0, 2.0, 3.0, math.inf, -math.inf])) == 2.0
 
 
+def mean(values):
+    return values.mean(axis=-1)
+
+
 def test_the_bootstrap_of_two_seeds_is_known_exactly():
     """Means of two draws from {0, 1}: 0, 1/2, 1/2, 1, each end a quarter of the time, so the interval is all of it."""
-    assert found(np.mean, np.array([0.0, 1.0])) == (0.5, (0.0, 1.0))
-    assert found(np.mean, np.array([3.0, 3.0])) == (3.0, (3.0, 3.0))
+    assert found(mean, np.array([0.0, 1.0])) == (0.5, (0.0, 1.0))
+    assert found(mean, np.array([3.0, 3.0])) == (3.0, (3.0, 3.0))
 
 
 def test_the_bootstrap_agrees_with_every_possible_draw():
@@ -51,7 +56,7 @@ def test_the_bootstrap_agrees_with_every_possible_draw():
     values = np.array([0.0, 1.0, 5.0, 20.0])
     means = [np.mean(draw) for draw in itertools.product(values, repeat=4)]
     low, high = np.quantile(means, [0.025, 0.975])
-    interval = found(np.mean, values).interval
+    interval = found(mean, values).interval
     assert interval is not None
     assert interval.low == pytest.approx(low, abs=0.3)
     assert interval.high == pytest.approx(high, abs=0.8)
@@ -59,39 +64,49 @@ def test_the_bootstrap_agrees_with_every_possible_draw():
 
 def test_strata_are_drawn_each_from_its_own_seeds():
     """Ten seeds of 0 and two of 1: a difference of means is always 1. Drawn from one pot it would not be."""
-    assert found(lambda a, b: b.mean() - a.mean(), np.zeros(10), np.ones(2)) == (1.0, (1.0, 1.0))
+    assert found(lambda a, b: mean(b) - mean(a), np.zeros(10), np.ones(2)) == (1.0, (1.0, 1.0))
+
+
+def test_curves_are_means_over_the_same_seeds_as_numbers_are():
+    """The last row of a table, as a number of each seed and as a mean over seeds, has the same interval."""
+    table = np.random.default_rng(1).normal(size=(3, 5))
+    finding = found(mean, table[-1])
+    of_means = found_of_means(lambda curves: curves[0][-1], (table,))
+    assert of_means.value == pytest.approx(finding.value)
+    assert of_means.interval == pytest.approx(finding.interval)
 
 
 def test_what_belongs_to_one_seed_stays_together():
     rewards, costs = np.array([[1.0, 2.0, 3.0]]), np.array([[10.0, 20.0, 30.0]])
-    finding = found(lambda both: float(both[1].sum() / both[0].sum()), (rewards, costs))
-    assert finding == (10.0, (10.0, 10.0))
+    finding = found_of_means(lambda both: both[1][0] / both[0][0], (rewards, costs))
+    assert finding.value == pytest.approx(10.0)
+    assert finding.interval == pytest.approx((10.0, 10.0))
 
 
-def test_the_same_seed_draws_the_same_interval():
+def test_the_same_data_have_the_same_interval():
     values = np.random.default_rng(3).normal(size=7)
     assert found(iqm, values) == found(iqm, values)
-    assert found(iqm, values, seed=1) != found(iqm, values)
 
 
 def test_one_seed_has_no_interval_and_none_no_answer():
     assert found(iqm, np.array([4.0])) == (4.0, None)
-    assert found(lambda a, b: a.mean() - b.mean(), np.array([4.0]), np.array([1.0, 2.0])) == (2.5, None)
+    assert found(lambda a, b: mean(a) - mean(b), np.array([4.0]), np.array([1.0, 2.0])) == (2.5, None)
+    assert found_of_means(lambda curves: curves[0][0], (np.array([[4.0]]),)) == (4.0, None)
     with pytest.raises(ValueError, match="no seeds"):
         found(iqm, np.zeros(0))
 
 
 def test_an_answer_that_is_often_undefined_has_no_interval():
-    assert found(np.mean, np.array([math.nan, 1.0])).interval is None
+    assert found(mean, np.array([math.nan, 1.0])).interval is None
 
     def undefined_without_the_last(values):
-        return float(values.max()) if values.max() == 3.0 else math.nan
+        return np.where(values.max(axis=-1) == 3.0, 3.0, math.nan)
 
     assert found(undefined_without_the_last, np.array([1.0, 2.0, 3.0])) == (3.0, None)
 
 
 def test_an_infinite_end_stays_infinite():
-    finding = found(lambda values: ratio(1.0, float(values.min())), np.array([0.0, 1.0]))
+    finding = found(lambda values: ratio(np.ones(len(values)), values.min(axis=-1)), np.array([0.0, 1.0]))
     assert finding == (math.inf, (1.0, math.inf))
     assert str(finding) == "inf (1 to inf)"
 
@@ -142,17 +157,17 @@ def test_half_of_the_common_improvement_by_hand():
 def test_without_a_common_improvement_there_is_no_answer():
     rising, falling = held(0, 1), held(0, -1)
     spent = np.ones((20, 1))
-    assert math.isnan(violation_at_equal_reward((rising, spent), (falling, spent)))
-    assert math.isnan(violation_at_equal_reward((rising * math.nan, spent), (rising, spent)))
+    assert np.isnan(violation_at_equal_reward((rising, spent), (falling, spent)))
+    assert np.isnan(violation_at_equal_reward((rising * math.nan, spent), (rising, spent)))
     late_start = held(5, 6)
-    assert math.isnan(violation_at_equal_reward((rising, spent), (late_start, spent)))
+    assert np.isnan(violation_at_equal_reward((rising, spent), (late_start, spent)))
 
 
 def test_nothing_paid_is_infinitely_less_than_something_and_not_comparable_with_nothing():
     reward, nothing, something = held(0, 1), np.zeros((20, 1)), np.ones((20, 1))
     assert violation_at_equal_reward((reward, nothing), (reward, something)) == math.inf
     assert violation_at_equal_reward((reward, something), (reward, nothing)) == 0.0
-    assert math.isnan(violation_at_equal_reward((reward, nothing), (reward, nothing)))
+    assert np.isnan(violation_at_equal_reward((reward, nothing), (reward, nothing)))
 
 
 def test_means_over_seeds_come_before_levels():
@@ -160,7 +175,15 @@ def test_means_over_seeds_come_before_levels():
     mixed = np.concatenate([held(0, 2), held(0, 0)], axis=1)
     paid = np.cumsum(np.broadcast_to([2.0, 4.0], (20, 2)), axis=0)
     other = held(0, 1), np.cumsum(np.full((20, 1), 6.0), axis=0)
-    assert violation_at_equal_reward((mixed, paid), other) == 2.0
+    assert found_of_means(violation_at_equal_reward, (mixed, paid), other) == (2.0, None)
+
+
+def test_all_draws_are_answered_at_once():
+    """Two draws side by side, the second one with twice the violation of B."""
+    a = np.repeat(held(0, 2, 3), 2, axis=1), np.cumsum(np.full((30, 2), 1.0), axis=0)
+    b = np.repeat(held(0, 1, 2), 2, axis=1), np.cumsum(np.broadcast_to([3.0, 6.0], (30, 2)), axis=0)
+    assert violation_at_equal_reward(a, b).tolist() == [4.5, 9.0]
+    assert reward_at_equal_violation(a, b).tolist() == [3.0, 3.0]
 
 
 def test_reward_at_equal_violation_by_hand():
@@ -169,6 +192,13 @@ def test_reward_at_equal_violation_by_hand():
     b = held(1, 5, 9), np.cumsum(np.full((30, 1), 3.0), axis=0)
     assert reward_at_equal_violation(a, b) == 3.0 - 1.0
     assert reward_at_equal_violation(b, a) == 1.0 - 3.0
+
+
+def test_what_a_rule_begins_with_is_its_own():
+    """B has spent more than A ever does when it begins: it has earned what it began with."""
+    a = held(0, 2), np.ones((20, 1))
+    b = held(1, 5), np.full((20, 1), 9.0)
+    assert reward_at_equal_violation(a, b) == 2.0 - 1.0
 
 
 @pytest.mark.parametrize(

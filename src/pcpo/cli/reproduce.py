@@ -103,10 +103,45 @@ class Bounds:
         return reproduce(self.out, problems=self.problems, seed=self.seed)
 
 
+@dataclass(frozen=True)
+class Claims:
+    """Every claim of the paper about experiments, judged by the results that are there (seconds).
+
+    A verdict for each, with our number and its interval: reproduced, not reproduced, undecided, or not checkable.
+    """
+
+    out: Out = Path("runs/claims")
+    results: Annotated[
+        Path,
+        tyro.conf.arg(
+            metavar="DIR",
+            help="Holds a directory for each experiment that was run, as the repository's own does. Safe: it is only "
+            "read.",
+        ),
+    ] = Path("results")
+    page: Annotated[
+        Path | None,
+        tyro.conf.arg(
+            metavar="FILE",
+            help="A page whose tables are made anew between their markers, such as docs/results.md. Safe: the rest of "
+            "the page stays as it is.",
+        ),
+    ] = None
+
+    def run(self) -> list[Path]:
+        """Runs `pcpo.experiments.claims`."""
+        from pcpo.cli.views import run_errors_explained
+        from pcpo.experiments.claims import reproduce
+
+        with run_errors_explained():
+            return reproduce(self.out, results=self.results, page=self.page)
+
+
 EXPERIMENTS: dict[str, Callable[..., Experiment]] = {
     "optimization-path": OptimizationPath,
     "geometry": Geometry,
     "bounds": Bounds,
+    "claims": Claims,
     **{name: suite.options_of(experiment) for name, experiment in presets.EXPERIMENTS.items()},
 }
 """What `pcpo reproduce` knows, by name."""

@@ -29,16 +29,20 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from jaxtyping import Float
 
-from pcpo.training.statistics import Interval, interquartile_mean
+from pcpo.training.statistics import Interval
 
 Table: TypeAlias = Float[np.ndarray, "n seeds"]
 Seeds: TypeAlias = Float[np.ndarray, " seeds"]
-Bill: TypeAlias = tuple[Float[np.ndarray, "..."], Float[np.ndarray, "..."]]
-"""Rewards of one rule, and its cumulative violations (`summed` or `excess`), both ``[n, seeds]``."""
+Numbers: TypeAlias = Float[np.ndarray, "..."]
+Bill: TypeAlias = tuple[Numbers, Numbers]
+"""A reward curve and a curve of cumulative violations (`summed` or `excess`), both means over seeds: updates first, and
+then, if at all, the draws of a bootstrap."""
 
 WINDOW = 10
 """Updates over which a curve is averaged."""
 RESAMPLES = 1000
+"""How often the seeds are drawn anew."""
+_SEED = 0
 _MOST_UNDEFINED = 0.025
 """The part of the draws that may have no answer for there still to be an interval."""
 
@@ -56,31 +60,30 @@ class Finding(NamedTuple):
         return f"{self.value:.3g} ({self.interval.low:.3g} to {self.interval.high:.3g})"
 
 
-# The middle and the interval.
+# The middle and the interval. Statistics work on all draws at once.
 
 
-def iqm(values: Seeds) -> float:
-    """Interquartile mean: the mean of the middle half of the seeds; not-a-number if any of them is.
+def iqm(values: Numbers) -> Any:
+    """Interquartile mean over the last axis: the mean of the middle half of the seeds; not-a-number if any of them is.
+
+    A quarter of the seeds, rounded down, is left out at each end.
 
     Example:
-        >>> iqm(np.array([0.0, 1.0, 2.0, 3.0, 100.0]))
+        >>> float(iqm(np.array([0.0, 1.0, 2.0, 3.0, 100.0])))
         2.0
     """
-    sample = np.asarray(values, np.float64)
-    if np.isnan(sample).any():
-        return math.nan
-    return interquartile_mean(sample)
+    ordered = np.sort(values, axis=-1)
+    cut = values.shape[-1] // 4
+    middle = ordered[..., cut : values.shape[-1] - cut].mean(axis=-1)
+    return np.where(np.isnan(values).any(axis=-1), np.nan, middle)
 
 
-def found(statistic: Callable[..., float], *strata: Any, resamples: int = RESAMPLES, seed: int = 0) -> Finding:
-    """A statistic of some strata with its 95 % interval, see the module.
+def found(statistic: Callable[..., Any], *strata: Numbers) -> Finding:
+    """A statistic of numbers that each seed has, with its 95 % interval; see the module.
 
     Args:
-        statistic: Of arrays whose last axis is seeds, one for each stratum.
-        *strata: The arrays; those of one stratum that belong together, such as rewards and violations of the same runs,
-            are given as a tuple and reach the statistic as one.
-        resamples: How often seeds are drawn anew.
-        seed: Of the draws: the same one gives the same interval.
+        statistic: Takes an array for each stratum, draws by seeds, and gives an answer for each draw.
+        *strata: One number per seed.
 
     Returns:
         Without an interval where a stratum has one seed, or where too many draws have no answer.
@@ -88,63 +91,73 @@ def found(statistic: Callable[..., float], *strata: Any, resamples: int = RESAMP
     Raises:
         ValueError: If a stratum has no seeds.
     """
-    counts = [_seeds_of(stratum) for stratum in strata]
-    if not strata or min(counts) == 0:
+    return _found(statistic, [values.shape[-1] for values in strata], lambda i, drawn: strata[i][drawn])
+
+
+def found_of_means(statistic: Callable[..., Any], *strata: tuple[Numbers, ...]) -> Finding:
+    """The same for a statistic of curves that are means over seeds.
+
+    Args:
+        statistic: Takes for each stratum a tuple of curves, updates by draws, and gives an answer for each draw.
+        *strata: Tables, updates by seeds, of which a seed has one column each: they stay together when it is drawn.
+
+    Raises:
+        ValueError: If a stratum has no seeds.
+    """
+
+    def means(i: int, drawn: Any) -> tuple[Any, ...]:
+        seeds = strata[i][0].shape[1]
+        weights = np.stack([np.count_nonzero(drawn == seed, axis=1) for seed in range(seeds)]) / drawn.shape[1]
+        return tuple(table @ weights for table in strata[i])
+
+    return _found(statistic, [tables[0].shape[1] for tables in strata], means)
+
+
+def _found(statistic: Callable[..., Any], counts: list[int], drawn: Callable[[int, Any], Any]) -> Finding:
+    """The statistic of all seeds as they are, and its quantiles over draws."""
+    if not counts or min(counts) == 0:
         raise ValueError("a stratum has no seeds; pass at least one")
-    value = float(statistic(*strata))
-    if min(counts) < 2 or math.isnan(value):
-        return Finding(value)
-    random = np.random.default_rng(seed)
-    draws = [random.integers(count, size=(resamples, count)) for count in counts]
-    answers = np.array(
-        [
-            statistic(*(_chosen(stratum, draw[i]) for stratum, draw in zip(strata, draws, strict=True)))
-            for i in range(resamples)
-        ]
-    )
+    with np.errstate(divide="ignore", invalid="ignore"):
+        value = float(statistic(*(drawn(i, np.arange(count)[None]) for i, count in enumerate(counts)))[0])
+        if min(counts) < 2 or math.isnan(value):
+            return Finding(value)
+        random = np.random.default_rng(_SEED)
+        draws = [random.integers(count, size=(RESAMPLES, count)) for count in counts]
+        answers = statistic(*(drawn(i, draw) for i, draw in enumerate(draws)))
     known = answers[~np.isnan(answers)]
-    if known.size < (1.0 - _MOST_UNDEFINED) * resamples:
+    if known.size < (1.0 - _MOST_UNDEFINED) * len(answers):
         return Finding(value)
     low, high = np.quantile(known, [0.025, 0.975], method="nearest")  # an infinite answer must not be interpolated
     return Finding(value, Interval(float(low), float(high)))
 
 
-def _seeds_of(stratum: Any) -> int:
-    return stratum[0].shape[-1] if isinstance(stratum, tuple) else stratum.shape[-1]
-
-
-def _chosen(stratum: Any, seeds: Any) -> Any:
-    if isinstance(stratum, tuple):
-        return tuple(part[..., seeds] for part in stratum)
-    return stratum[..., seeds]
-
-
-def ratio(above: float, below: float) -> float:
+def ratio(above: Any, below: Any) -> Any:
     """A quotient of numbers that are not negative: infinite over zero, and not a number where both are zero.
 
     Example:
-        >>> ratio(6.0, 3.0), ratio(1.0, 0.0), ratio(0.0, 0.0)
-        (2.0, inf, nan)
+        >>> [float(ratio(x, y)) for x, y in ((6.0, 3.0), (1.0, 0.0), (0.0, 0.0))]
+        [2.0, inf, nan]
     """
-    if below == 0.0:
-        return math.nan if above == 0.0 or math.isnan(above) else math.inf
-    return above / below
+    above, below = np.asarray(above, np.float64), np.asarray(below, np.float64)
+    safe = np.where(below == 0.0, 1.0, below)
+    nothing = np.where(above > 0.0, np.inf, np.nan)
+    return np.where(below == 0.0, nothing, above / safe)
 
 
 # Curves.
 
 
-def smoothed(curve: Any) -> Any:
+def smoothed(curve: Numbers) -> Numbers:
     """The mean over the ten updates up to and including each one; over those there are, at the start.
 
     Example:
         >>> smoothed(np.array([4.0, 2.0, 0.0])).tolist()
         [4.0, 3.0, 2.0]
     """
-    sums = np.cumsum(np.asarray(curve, np.float64), axis=0)
+    sums = np.cumsum(curve, axis=0)
     lagged = np.concatenate([np.zeros_like(sums[:WINDOW]), sums[:-WINDOW]])[: len(sums)]
     counts = np.minimum(np.arange(1, len(sums) + 1), WINDOW)
-    return (sums - lagged) / (counts if sums.ndim == 1 else counts[:, None])
+    return (sums - lagged) / counts.reshape(-1, *[1] * (sums.ndim - 1))
 
 
 def last_tenth(values: Table) -> Seeds:
@@ -162,7 +175,7 @@ def excess(costs: Table, limit: float) -> Table:
     return np.cumsum(np.maximum(costs - limit, 0.0), axis=0)
 
 
-def violation_at_equal_reward(a: Bill, b: Bill, share: float = 1.0) -> float:
+def violation_at_equal_reward(a: Bill, b: Bill, share: float = 1.0) -> Any:
     """How many times the violation of A it takes B to earn the same; see the module.
 
     Args:
@@ -173,34 +186,33 @@ def violation_at_equal_reward(a: Bill, b: Bill, share: float = 1.0) -> float:
     Returns:
         Not-a-number where there is no common improvement, or where neither has violated anything.
     """
-    curves = [smoothed(rewards.mean(axis=1)) for rewards, _ in (a, b)]
-    start, top = max(float(curve[0]) for curve in curves), min(float(curve.max()) for curve in curves)
-    if not top > start:  # also where one is not a number
-        return math.nan
+    curves = [smoothed(rewards) for rewards, _ in (a, b)]
+    start = np.maximum(*(curve[0] for curve in curves))
+    top = np.minimum(*(curve.max(axis=0) for curve in curves))
     level = start + share * (top - start)
     prices = [
-        float(violations.mean(axis=1)[int(np.argmax(curve >= level))])
+        np.take_along_axis(violations, np.argmax(curve >= level, axis=0)[None], axis=0)[0]
         for curve, (_, violations) in zip(curves, (a, b), strict=True)
     ]
-    return ratio(prices[1], prices[0])
+    return np.where(top > start, ratio(prices[1], prices[0]), np.nan)
 
 
-def reward_at_equal_violation(a: Bill, b: Bill) -> float:
+def reward_at_equal_violation(a: Bill, b: Bill) -> Any:
     """How much more reward A has than B for the same violation.
 
-    Both have spent the lower of the two final cumulative violations (means over seeds); what each has earned is the
-    highest reward that its curve, as in `violation_at_equal_reward`, had reached before it had spent more.
+    Both have spent the lower of the two final cumulative violations; what each has earned is the highest reward that
+    its curve, as in `violation_at_equal_reward`, had reached before it had spent more, and at least what it began with.
 
     Args:
         a: Of one rule.
         b: Of the other one.
     """
-    spent = [violations.mean(axis=1) for _, violations in (a, b)]
-    common = min(float(each[-1]) for each in spent)
-    earned = []
-    for (rewards, _), each in zip((a, b), spent, strict=True):
-        within = smoothed(rewards.mean(axis=1))[each <= common]
-        earned.append(float(within.max()) if within.size else math.nan)
+    common = np.minimum(a[1][-1], b[1][-1])
+    earned: list[Any] = []
+    for rewards, violations in (a, b):
+        within = violations <= common
+        within[0] = True
+        earned.append(np.where(within, smoothed(rewards), -np.inf).max(axis=0))
     return earned[0] - earned[1]
 
 

@@ -24,7 +24,7 @@ from pcpo.experiments.curves import (
     new_grid,
     quiet_grid,
 )
-from pcpo.experiments.series import PRETTY, Series
+from pcpo.experiments.series import PRETTY, Series, Table
 from pcpo.experiments.suite import results
 from pcpo.experiments.suite.plan import Experiment, Variant
 from pcpo.training.files import RunError
@@ -38,6 +38,9 @@ _log = logging.getLogger(__name__)
 
 Panel: TypeAlias = Callable[["matplotlib.axes.Axes", View], None]
 
+_DWARFED = 6.0
+MOST_POINTS = 250
+"""Points of a line, at most."""
 SO_FAR = "so_far"
 """The column with the sum of J_C over the updates so far, of all costs."""
 _DASHES: Sequence[Any] = ((None, None), (5, 1.5), (1.5, 1.5), (6, 1.5, 1.5, 1.5))
@@ -87,7 +90,7 @@ def looks_of(variants: Sequence[Variant], found: Mapping[str, Series]) -> list[L
             before += 1
         shade = _lighter(color, 0.22 * (before // len(_DASHES)))
         label = variant.label or PRETTY.get(rule, rule)
-        looks.append(Look(_with_sums(run), label, shade, _DASHES[before % len(_DASHES)]))
+        looks.append(Look(drawable(run), label, shade, _DASHES[before % len(_DASHES)]))
     return looks
 
 
@@ -97,9 +100,34 @@ def _lighter(color: str, share: float) -> str:
     return "#" + "".join(f"{round(each + share * (255 - each)):02x}" for each in channels)
 
 
-def _with_sums(run: Series) -> Series:
+def drawable(run: Series) -> Series:
+    """A run with the sum of J_C so far, and not too many updates for a picture: means of so many in a row."""
     costs = sum((run.column(f"costs.{name}") for name in run.cost_names), np.zeros(()))
-    return dataclasses.replace(run, columns={**run.columns, SO_FAR: np.cumsum(np.nan_to_num(costs), axis=0)})
+    columns = {**run.columns, SO_FAR: np.cumsum(np.nan_to_num(costs), axis=0)}
+    width = in_a_row(len(run.updates))
+    if width == 1:
+        return dataclasses.replace(run, columns=columns)
+    starts = np.arange(0, len(run.updates), width)
+
+    def blocks(values: Table) -> Table:
+        """Of numbers that are not there for every update, the mean of those that are."""
+        known = np.isfinite(values)
+        counts = np.add.reduceat(known, starts, axis=0)
+        sums = np.add.reduceat(np.where(known, values, 0.0), starts, axis=0)
+        return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
+
+    return dataclasses.replace(
+        run,
+        updates=run.updates[starts],
+        limits={name: limit[starts] for name, limit in run.limits.items()},
+        columns={name: blocks(values) for name, values in columns.items()},
+        statuses=tuple(run.statuses[start] for start in starts),
+    )
+
+
+def in_a_row(updates: int) -> int:
+    """How many updates are drawn as one point, their mean."""
+    return -(-updates // MOST_POINTS)
 
 
 def _figure(looks: Sequence[Look], more: Sequence[Panel]) -> "matplotlib.figure.Figure":
@@ -113,12 +141,19 @@ def _figure(looks: Sequence[Look], more: Sequence[Panel]) -> "matplotlib.figure.
     for place, panel in enumerate(panels):
         axes = figure.add_subplot(rows, 2, place + 1)
         panel(axes, view)
+        if panel in (draw_reward, draw_price):
+            _show_the_smaller(axes, view)
         legend = axes.get_legend()
         if legend is not None:
             legend.remove()
     headline(figure, view)
     handles, labels = figure.axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=min(4, len(labels)), frameon=False, fontsize=8.5)
+    widths = {int(np.diff(look.series.updates)[0]) for look in looks if len(look.series.updates) > 1}
+    title = f"each point is the mean of {max(widths)} updates" if widths and max(widths) > 1 else None
+    figure.legend(
+        handles, labels, loc="outside lower center", ncols=min(4, len(labels)), frameon=False, fontsize=8.5,
+        title=title, title_fontsize=8.5,
+    )  # fmt: skip
     return figure
 
 
@@ -212,6 +247,24 @@ def draw_bounds(axes: "matplotlib.axes.Axes", view: View) -> None:
 def draw_cost_ends(axes: "matplotlib.axes.Axes", view: View) -> None:
     """Where each line ended."""
     draw_ends(axes, view, view.looks[0].series.cost_names[0])
+
+
+def _show_the_smaller(axes: "matplotlib.axes.Axes", view: View) -> None:
+    """Where one rule's reward dwarfs those of most others, an axis that is linear for theirs and logarithmic beyond."""
+    curves = [mean_and_band(look.series.column("discounted_return")).mean for look in view.looks]
+    largest = [np.nanmax(np.abs(curve), initial=0.0) for curve in curves]
+    usual, most = float(np.median(largest)), float(np.max(largest))
+    if usual <= 0.0 or most < _DWARFED * usual:
+        return
+    low = min(float(np.nanmin(curve, initial=0.0)) for curve in curves) - 0.3 * usual
+    high = axes.get_ylim()[1]
+    axes.set_yscale("asinh", linear_width=usual)
+    axes.set_ylim(low, high)
+    unit = 10.0 ** np.floor(np.log10(usual))
+    steps = np.outer(10.0 ** np.arange(0, np.ceil(np.log10(most / unit)) + 1), [1.0, 2.0, 5.0]).ravel() * unit
+    ticks = [float(tick) for tick in (*-steps[::-1], 0.0, *steps) if low <= tick <= high]
+    axes.set_yticks(ticks, [f"{tick:g}".replace("-", "\N{MINUS SIGN}") for tick in ticks])
+    axes.set_yticks([], minor=True)
 
 
 def _log_scale(axes: "matplotlib.axes.Axes") -> None:

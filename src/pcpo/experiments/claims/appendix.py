@@ -1,0 +1,211 @@
+"""Judges of the claims in the paper's appendix, from ``appendix:additionalExperiment`` on."""
+
+import functools
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from pcpo.experiments.claims import evidence as say
+from pcpo.experiments.claims.evidence import SHORT, Data, of_seeds
+from pcpo.experiments.claims.judges import POINTS, SIX, Judge, not_checkable, on, together
+from pcpo.experiments.claims.main_section import KL, L2
+from pcpo.experiments.claims.verdicts import Judged, NotRunError, Verdict, agreed, all_of, decided, opposite
+from pcpo.experiments.statistics import fluctuation, found, iqm, last_tenth, ratio
+
+_PREFIX = {"point-circle": "pc", "point-gather": "pg"}
+_ILL = 1e3
+"""The condition number from which on we call H ill-conditioned: where float32 CG begins to lose digits it needs."""
+_SLIGHT = 0.1
+"""The relative difference of final rewards below which an effect is not significant."""
+
+
+def _variant(task: str, name: str) -> str:
+    return f"{_PREFIX[task]}-{name}"
+
+
+# CPO without line search.
+
+
+def _search_spread(data: Data, task: str) -> Judged:
+    pair = (_variant(task, "cpo-without-0.01"), _variant(task, "cpo-0.01"))
+    return say.spread_more(data, "line-search", *pair, f"{SHORT[task]} spread of the reward over seeds", "rewards")
+
+
+def _search_later(data: Data, task: str) -> Judged:
+    pair = (_variant(task, "cpo-0.01"), _variant(task, "cpo-without-0.01"))
+    return say.later_safe(data, "line-search", *pair, f"{SHORT[task]} with over without")
+
+
+def _search_smaller(data: Data, task: str) -> Judged:
+    without, with_ = (
+        data.run("line-search", _variant(task, name)).column("kl") for name in ("cpo-without-0.01", "cpo-0.01")
+    )
+    finding = found(lambda x, y: ratio(iqm(x), iqm(y)), without.mean(axis=0), with_.mean(axis=0))
+    return decided(f"{SHORT[task]} mean KL without over with x", finding, 1.0)
+
+
+def _search_insignificant(data: Data, task: str) -> Judged:
+    """The interval of the relative difference of final rewards at the small delta lies within a tenth of zero."""
+    pair = (_variant(task, "cpo-without-0.0001"), _variant(task, "cpo-0.0001"))
+
+    def relative(x: Any, y: Any) -> Any:
+        return x / y - 1.0
+
+    finding = of_seeds(data, "line-search", *pair, lambda s: last_tenth(s.rewards), relative)
+    said = f"{SHORT[task]} reward without over with - 1: {finding}"
+    if finding.interval is None:
+        return Judged(Verdict.UNDECIDED, said)
+    low, high = finding.interval
+    if -_SLIGHT <= low and high <= _SLIGHT:
+        return Judged(Verdict.REPRODUCED, said)
+    return Judged(Verdict.NOT_REPRODUCED if low > _SLIGHT or high < -_SLIGHT else Verdict.UNDECIDED, said)
+
+
+# Harder constraints, smaller batches.
+
+
+def _better(experiment: str, data: Data, task: str) -> Judged:
+    """PCPO ends with more reward than CPO, and has violated less."""
+    kl, cpo = _variant(task, KL), _variant(task, "cpo")
+    return all_of(
+        [
+            say.more_reward(data, experiment, kl, cpo, SHORT[task]),
+            say.more_violation(data, experiment, cpo, kl, f"{SHORT[task]} violation"),
+        ]
+    )
+
+
+def _more_recovery(data: Data, task: str) -> Judged:
+    """A larger part of CPO's updates are recovery steps than of the same updates of the task as it is."""
+    hard = data.run("harder", _variant(task, "cpo"))
+    usual = data.run(task, "cpo")
+    n = min(len(hard.updates), len(usual.updates))
+    shares = [say.share_of(run, ("recovery",), n) for run in (hard, usual)]
+    finding = found(lambda x, y: iqm(x) - iqm(y), *shares)
+    ends = " against ".join(f"{100.0 * iqm(share):.0f} %" for share in shares)
+    return decided(f"{SHORT[task]} recovery steps {ends} of {n} updates, more by", finding)
+
+
+def _only_kl(data: Data, task: str) -> Judged:
+    """KL keeps the limit, no other rule does, and KL has the highest reward of those that consider it."""
+    names = {rule: _variant(task, rule) for rule in (KL, L2, "cpo")}
+    parts = [say.keeps_limit(data, "harder", names[KL], f"{SHORT[task]} KL")]
+    for rule in (L2, "cpo"):
+        parts.append(opposite(say.keeps_limit(data, "harder", names[rule], f"{SHORT[task]} {rule}")))
+        parts.append(say.more_reward(data, "harder", names[KL], names[rule], f"{SHORT[task]} KL over {rule}"))
+    return all_of(parts)
+
+
+def _hard_spread(data: Data, task: str) -> Judged:
+    where = f"{SHORT[task]} spread of the cost over seeds, L2 over KL"
+    return say.spread_more(data, "harder", _variant(task, L2), _variant(task, KL), where, "costs")
+
+
+def _fluctuates_more(data: Data, task: str) -> Judged:
+    """The small batch against the whole one, for PCPO-KL, over as many updates as both have."""
+    small, usual = data.stratum("small-batch", _variant(task, KL)), data.stratum(task, KL)
+    n = min(len(small.rewards), len(usual.rewards))
+    parts = []
+    for column in ("rewards", "costs"):
+        values = [fluctuation(getattr(stratum, column)[:n]) for stratum in (small, usual)]
+        finding = found(lambda x, y: ratio(iqm(x), iqm(y)), *values)
+        parts.append(decided(f"{SHORT[task]} fluctuation of {column} x", finding, 1.0))
+    return all_of(parts)
+
+
+def _small_quick(data: Data, task: str) -> Judged:
+    pair = (_variant(task, "cpo"), _variant(task, KL))
+    return say.later_safe(data, "small-batch", *pair, f"{SHORT[task]} CPO and KL")
+
+
+# Conjugate gradient on Grid.
+
+
+def _grid_cost(data: Data, a: str, b: str) -> Judged:
+    """Whether A ends with more cost than B, and has violated more in all."""
+    return agreed([say.more_cost(data, "cg", a, b, "Gr"), say.more_violation(data, "cg", a, b, "Gr in all")])
+
+
+def _ill_conditioned(data: Data) -> Judged:
+    condition = data.run("cg", "pcpo-kl-10").column("condition")
+    medians = say.median_of_known(condition)
+    return decided(f"median condition number, {_ILL:g} is asked;", found(iqm, medians), _ILL)
+
+
+def _less_error(data: Data) -> Judged:
+    name = "cg_residuals.cost"
+    values = [say.median_of_known(data.run("cg", f"pcpo-kl-{n}").column(name)) for n in (10, 20)]
+    finding = found(lambda x, y: iqm(x) - iqm(y), *values)
+    return decided("median relative residual of H x = a, 10 over 20 iterations by", finding)
+
+
+# The optimisation paths.
+
+
+def _path(claim: str, data: Data) -> Judged:
+    """A verdict of `pcpo reproduce optimization-path`, which has pages and tests of its own."""
+    path = data.directory / "optimization-path" / "optimization-path.json"
+    if not path.is_file():
+        raise NotRunError("optimization-path")
+    for found_ in json.loads(path.read_text(encoding="utf-8"))["verdicts"]:
+        if found_["claim"].startswith(claim):
+            verdict = {"holds": Verdict.REPRODUCED, "untested": Verdict.UNDECIDED}.get(found_["verdict"])
+            return Judged(verdict or Verdict.NOT_REPRODUCED, found_["evidence"])
+    raise NotRunError("optimization-path")
+
+
+def _cpo_in_all(data: Data, task: str) -> Judged:
+    return say.more_violation(data, task, "cpo", KL, SHORT[task])
+
+
+def _kl_in_all(data: Data, task: str) -> Judged:
+    return say.more_violation(data, task, KL, L2, f"{SHORT[task]} KL over L2")
+
+
+def _l2_in_all(data: Data, task: str) -> Judged:
+    return say.more_violation(data, task, L2, KL, f"{SHORT[task]} L2 over KL")
+
+
+def _richer(data: Data, task: str) -> Judged:
+    return say.richer_at_equal_violation(data, task, KL, "cpo", SHORT[task])
+
+
+def _hard_optimum(data: Data, task: str) -> Judged:
+    return say.more_reward(data, "harder", _variant(task, KL), _variant(task, L2), f"{SHORT[task]} KL over L2")
+
+
+def _trpo_earns_more(data: Data) -> Judged:
+    return say.more_reward(data, "cg", "trpo", "pcpo-kl-10", "Gr TRPO over KL")
+
+
+JUDGES: Mapping[str, Judge] = {
+    "cumulative-cpo": on(SIX, _cpo_in_all),
+    "cumulative-l2": together(on(SIX[2:], _kl_in_all), on(POINTS, _l2_in_all)),
+    "not-well-estimated": not_checkable("a suggested cause; the claims cg-* judge what can be measured of it"),
+    "reward-at-equal-violation": on(tuple(task for task in SIX if task != "grid"), _richer),
+    "search-spread": on(POINTS, _search_spread),
+    "search-faster": on(POINTS, _search_later),
+    "search-smaller": on(POINTS, _search_smaller),
+    "search-insignificant": on(POINTS, _search_insignificant),
+    "harder-better": on(POINTS, functools.partial(_better, "harder")),
+    "harder-recovery": on(POINTS, _more_recovery),
+    "harder-only-kl": on(POINTS, _only_kl),
+    "harder-l2-spread": on(POINTS[:1], _hard_spread),
+    "harder-l2-optimum": on(POINTS[1:], _hard_optimum),
+    "small-fluctuates": on(POINTS, _fluctuates_more),
+    "small-better": on(POINTS, functools.partial(_better, "small-batch")),
+    "small-quick": on(POINTS, _small_quick),
+    "cg-reward": together(_trpo_earns_more),
+    "cg-constraint": together(lambda data: _grid_cost(data, "pcpo-kl-10", "trpo")),
+    "cg-condition": together(_ill_conditioned),
+    "cg-error": together(_less_error),
+    "cg-satisfaction": together(lambda data: _grid_cost(data, "pcpo-kl-10", "pcpo-kl-20")),
+    "path-infinity": together(functools.partial(_path, "An optimal solution")),
+    "path-different-points": together(functools.partial(_path, "A stationary point of PCPO with KL")),
+    "path-kl-points": together(functools.partial(_path, "PCPO with KL projection has stationary points")),
+    "path-three-points": together(functools.partial(_path, "The KL update direction is zero at")),
+    "path-no-l2-points": together(functools.partial(_path, "PCPO with L2 norm projection does not have")),
+    "path-kl": together(functools.partial(_path, "Starting at (0.5, -2), PCPO with KL projection")),
+    "path-l2": together(functools.partial(_path, "Starting at (0.5, -2), PCPO with L2 projection")),
+}
+"""What judges each claim."""

@@ -1,0 +1,224 @@
+"""Verdicts follow from the data: from other data follow other verdicts, and the page says what the data say."""
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+from pcpo.cli import main
+from pcpo.experiments import statistics
+from pcpo.experiments.claims import page, reproduce, verdicts
+from pcpo.experiments.claims.evidence import Data
+from pcpo.experiments.claims.quotes import PLACES
+from pcpo.experiments.claims.verdicts import Judged, Verdict, agreed, all_of, any_of, as_large_as, at_most, decided
+from pcpo.experiments.statistics import Finding
+from pcpo.experiments.suite import results
+from pcpo.experiments.suite.presets import EXPERIMENTS
+from pcpo.training import files
+from pcpo.training.files import RunError
+from pcpo.training.statistics import Interval
+from tests.experiments import papers_world
+
+ROOT = Path(__file__).parent.parent.parent
+YES, NO, OPEN = Verdict.REPRODUCED, Verdict.NOT_REPRODUCED, Verdict.UNDECIDED
+
+
+def finding(low, high):
+    return Finding((low + high) / 2, Interval(low, high))
+
+
+# From numbers to verdicts.
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "verdict"),
+    [(0.1, 2.0, YES), (-2.0, -0.1, NO), (-1.0, 1.0, OPEN), (0.0, 1.0, OPEN), (1.0, math.inf, YES)],
+)
+def test_a_number_is_decided_by_its_whole_interval(low, high, verdict):
+    assert decided("", finding(low, high)).verdict is verdict
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "verdict"),
+    [
+        (5.0, 80.0, YES),  # 66 is among what it may be
+        (70.0, 80.0, YES),  # even more
+        (2.0, 9.0, NO),
+        (0.5, 80.0, OPEN),  # may be 66, or no effect at all
+        (0.1, 0.5, NO),
+    ],
+)
+def test_a_ratio_is_held_against_the_papers(low, high, verdict):
+    assert as_large_as("", finding(low, high), 66.0).verdict is verdict
+
+
+@pytest.mark.parametrize(("low", "high", "verdict"), [(4.0, 5.0, YES), (5.1, 6.0, NO), (4.0, 6.0, OPEN)])
+def test_a_bound_is_kept_by_the_whole_interval(low, high, verdict):
+    assert at_most("", finding(low, high), 5.0).verdict is verdict
+
+
+def test_without_an_interval_nothing_is_decided():
+    for judged in (decided("", Finding(9.0)), at_most("", Finding(1.0), 5.0), as_large_as("", Finding(99.0), 66.0)):
+        assert judged.verdict is OPEN
+    assert "no answer" in decided("", Finding(math.nan)).evidence
+
+
+def test_verdicts_are_put_together():
+    def of(*names):
+        return [Judged(name, "x") for name in names]
+
+    assert all_of(of(YES, YES)).verdict is YES
+    assert all_of(of(YES, OPEN)).verdict is OPEN
+    assert all_of(of(YES, OPEN, NO)).verdict is NO
+    assert all_of([]).verdict is OPEN
+    assert any_of(of(NO, OPEN, YES)).verdict is YES
+    assert any_of(of(NO, NO)).verdict is NO
+    assert any_of(of(NO, OPEN)).verdict is OPEN
+    assert agreed(of(YES, NO)).verdict is OPEN
+    assert agreed(of(NO, NO)).verdict is NO
+    assert [verdicts.opposite(part).verdict for part in of(YES, NO, OPEN)] == [NO, YES, OPEN]
+    assert all_of([Judged(OPEN, "not run yet: a"), Judged(YES, "b 1"), Judged(OPEN, "not run yet: a, c")]).evidence == (
+        "b 1; not run yet: a, c"
+    )
+
+
+# From results to verdicts.
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory):
+    """Results in which the paper is right about nearly everything."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(files.os, "fsync", lambda _: None)  # nobody will pull the plug
+        directory = papers_world.write_all(tmp_path_factory.mktemp("world"))
+    (directory / "optimization-path").mkdir()
+    path = json.loads((ROOT / "results/optimization-path/optimization-path.json").read_text())
+    for verdict in path["verdicts"]:
+        verdict["verdict"] = "holds"
+    (directory / "optimization-path" / "optimization-path.json").write_text(json.dumps(path))
+    return directory
+
+
+@pytest.fixture(autouse=True)
+def _few_draws(monkeypatch):
+    monkeypatch.setattr(statistics, "RESAMPLES", 100)
+
+
+def verdict_of(directory, key):
+    return page.JUDGES[key](Data(directory)).verdict
+
+
+def test_every_claim_has_its_judge():
+    keys = [key for place in PLACES for key in place.claims]
+    assert len(set(keys)) == len(keys)
+    assert set(keys) == set(page.JUDGES)
+
+
+def test_where_the_paper_is_right_every_judge_says_so(world):
+    """All but one: that traffic is harder contradicts that PCPO keeps all limits, so one of them is wrong anywhere."""
+    found = {each.key: each.judged for each in page.judge(Data(world))}
+    wrong = {key: judged for key, judged in found.items() if judged.verdict not in {YES, Verdict.NOT_CHECKABLE}}
+    assert set(wrong) == {"traffic-is-harder"}, wrong
+
+
+REVERSED = {
+    # a claim, and the variants that change their roles
+    "equal-reward-point-circle": ("point-circle", "pcpo-kl", "cpo"),
+    "cpo-violates-more": ("ant-gather", "pcpo-kl", "cpo"),
+    "fastest": ("grid", "pcpo-kl", "cpo"),
+    "l2-less-in-point-gather": ("point-gather", "pcpo-kl", "pcpo-l2"),
+    "l2-more-in-ant-circle": ("ant-circle-small-steps", "pcpo-kl", "pcpo-l2"),
+    "kl-steadier": ("bottleneck", "pcpo-kl", "pcpo-l2"),
+    "reward-at-equal-violation": ("ant-circle", "pcpo-kl", "cpo"),
+    "search-faster": ("line-search", "pg-cpo-0.01", "pg-cpo-without-0.01"),
+    "harder-better": ("harder", "pc-pcpo-kl", "pc-cpo"),
+    "small-better": ("small-batch", "pg-pcpo-kl", "pg-cpo"),
+    "cg-reward": ("cg", "pcpo-kl-10", "trpo"),
+    "cg-constraint": ("cg", "pcpo-kl-10", "trpo"),
+    "pdo-rate": ("multipliers", "pc-pdo-0.01", "pc-pdo-1"),
+}
+
+
+@pytest.mark.parametrize("key", REVERSED)
+def test_other_data_give_another_verdict(key, world, tmp_path):
+    """Two variants exchange their curves; the claim about them turns round."""
+    name, *pair = REVERSED[key]
+    for file in (world / name).iterdir():
+        (tmp_path / name).mkdir(exist_ok=True)
+        (tmp_path / name / file.name).write_bytes(file.read_bytes())
+    experiment = EXPERIMENTS[name]
+    one, other = (experiment.variant(each) for each in pair)
+    for variant, like in ((one, other), (other, one)):
+        curves = papers_world.rewards(name, like), papers_world.costs(name, like)
+        papers_world.write(tmp_path, name, variant, lambda rewards, costs, curves=curves: curves)
+    for rest in world.iterdir():
+        if rest.name != name:
+            (tmp_path / rest.name).symlink_to(rest)
+    assert verdict_of(world, key) is YES
+    assert verdict_of(tmp_path, key) is NO
+
+
+def test_what_was_not_run_is_undecided_and_says_so(tmp_path):
+    for each in page.judge(Data(tmp_path)):
+        assert each.judged.verdict in {OPEN, Verdict.NOT_CHECKABLE}
+        assert each.judged.verdict is Verdict.NOT_CHECKABLE or "not run yet" in each.judged.evidence
+    assert "not run yet" in page.questions_table(Data(tmp_path))
+
+
+def test_a_try_with_another_batch_is_not_judged(world, tmp_path):
+    for variant in ("pcpo-kl", "cpo"):
+        piece = results.read_piece(world / "point-circle" / f"{variant}.seeds-0-4.json")
+        record = json.loads(piece.path.read_text())
+        record["config"]["batch_size"] = 100
+        table = results.read_table(results.table_of(piece.path))
+        results.write(tmp_path / "point-circle", results.Unwritten(piece.path.stem, table, record))
+    judged = page.JUDGES["equal-reward-point-circle"](Data(tmp_path))
+    assert judged == (OPEN, "not run yet: point-circle")
+
+
+def test_one_seed_decides_nothing(world, tmp_path):
+    for variant in ("pcpo-kl", "cpo"):
+        source = world / "point-circle" / f"{variant}.seeds-0-4.json"
+        record = json.loads(source.read_text())
+        record["config"]["seeds"] = 1
+        head, *rows = results.read_table(results.table_of(source)).decode().splitlines()
+        table = "\n".join([head, *rows[::5]]) + "\n"
+        piece = results.Unwritten(f"{variant}.seed-0", table.encode(), record)
+        results.write(tmp_path / "point-circle", piece)
+    judged = page.JUDGES["equal-reward-point-circle"](Data(tmp_path))
+    assert judged.verdict is OPEN
+    assert "without an interval" in judged.evidence
+
+
+# The page.
+
+
+def test_the_page_says_what_the_results_say(monkeypatch):
+    """`pcpo reproduce claims --page docs/results.md` makes it anew after results were added."""
+    monkeypatch.setattr(statistics, "RESAMPLES", 1000)
+    text = (ROOT / "docs" / "results.md").read_text()
+    assert page.filled(text, page.tables(ROOT / "results")) == text
+
+
+def test_only_what_is_between_the_markers_changes(tmp_path):
+    begin, end = page.BEGIN.format("count"), page.END.format("count")
+    text = f"before {begin} old {end} after"
+    assert page.filled(text, {"count": "new\n"}) == f"before {begin}\n\nnew\n\n{end} after"
+    for broken in ("nothing", f"{end} {begin}", text + text):
+        with pytest.raises(RunError, match="no place for count"):
+            page.filled(broken, {"count": "new"})
+    with pytest.raises(RunError, match="no directory"):
+        reproduce(tmp_path, results=tmp_path / "missing")
+
+
+def test_the_command_prints_every_verdict_and_leaves_its_numbers(capsys, tmp_path):
+    out = tmp_path / "out"
+    (tmp_path / "results").mkdir()
+    assert main(["reproduce", "claims", "--results", str(tmp_path / "results"), "-o", str(out)]) == 0
+    printed = capsys.readouterr().out
+    plain = json.loads((out / "claims.json").read_text())
+    assert len(plain["verdicts"]) == len(page.JUDGES)
+    assert printed.count("UNDECIDED") + printed.count("NOT CHECKABLE") == len(page.JUDGES)
+    assert main(["reproduce", "claims", "--results", str(tmp_path / "no"), "-o", str(out)]) == 2
+    assert "--results DIR" in capsys.readouterr().err
