@@ -8,7 +8,7 @@ import pytest
 
 from pcpo.cli import main
 from pcpo.experiments import statistics
-from pcpo.experiments.claims import page, reproduce, verdicts
+from pcpo.experiments.claims import evidence, page, reproduce, verdicts
 from pcpo.experiments.claims.evidence import Data
 from pcpo.experiments.claims.quotes import PLACES
 from pcpo.experiments.claims.verdicts import Judged, Verdict, agreed, all_of, any_of, as_large_as, at_most, decided
@@ -115,8 +115,9 @@ def test_every_claim_has_its_judge():
     assert set(keys) == set(page.JUDGES)
 
 
-def test_where_the_paper_is_right_every_judge_says_so(world):
+def test_where_the_paper_is_right_every_judge_says_so(world, monkeypatch):
     """All but one: that traffic is harder contradicts that PCPO keeps all limits, so one of them is wrong anywhere."""
+    monkeypatch.setattr(evidence, "ENOUGH", 0.0)
     found = {each.key: each.judged for each in page.judge(Data(world))}
     wrong = {key: judged for key, judged in found.items() if judged.verdict not in {YES, Verdict.NOT_CHECKABLE}}
     assert set(wrong) == {"traffic-is-harder"}, wrong
@@ -164,6 +165,14 @@ def test_what_was_not_run_is_undecided_and_says_so(tmp_path):
         assert each.judged.verdict in {OPEN, Verdict.NOT_CHECKABLE}
         assert each.judged.verdict is Verdict.NOT_CHECKABLE or "not run yet" in each.judged.evidence
     assert "not run yet" in page.questions_table(Data(tmp_path))
+
+
+def test_an_experiment_that_has_hardly_begun_decides_nothing(world):
+    """The world has 80 updates of each; Point-Circle asks for 1,000, Bottleneck for 100."""
+    begun = page.judged("equal-reward-point-circle", Data(world))
+    assert begun.verdict is OPEN
+    assert begun.evidence.startswith("so far reproduced, with updates of point-circle 80 of 1,000: PC J_C x ")
+    assert page.judged("equal-reward-bottleneck", Data(world)).verdict is YES
 
 
 def test_a_try_with_another_batch_is_not_judged(world, tmp_path):

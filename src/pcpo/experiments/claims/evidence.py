@@ -36,6 +36,8 @@ SHORT = {
     "bottleneck": "BN",
 }
 """The tasks of the paper, and its own abbreviations."""
+ENOUGH = 0.5
+"""Part of its updates that an experiment must have for a claim about it to be decided."""
 COUNTED = {"summed": "J_C", "excess": "excess"}
 """Both ways of adding violations up: as the sum of J_C, and of what it has above its limit."""
 TOLERANCE = 0.1
@@ -62,6 +64,8 @@ class Data:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
+        self.asked: dict[tuple[str, str], int] = {}
+        """Updates of every run that was asked for since this was last emptied."""
         self._runs: dict[str, dict[str, Series]] = {}
 
     def run(self, experiment: str, variant: str) -> Series:
@@ -74,7 +78,9 @@ class Data:
             self._runs[experiment] = self._read(experiment)
         if variant not in self._runs[experiment]:
             raise NotRunError(f"{experiment} ({variant})" if self._runs[experiment] else experiment)
-        return self._runs[experiment][variant]
+        found_ = self._runs[experiment][variant]
+        self.asked[experiment, variant] = len(found_.updates)
+        return found_
 
     def _read(self, experiment: str) -> dict[str, Series]:
         variants = {variant.name: variant for variant in EXPERIMENTS[experiment].variants}
@@ -93,10 +99,13 @@ class Data:
         above = [excess(run.column(f"costs.{name}"), float(run.limits[name][0])) for name in run.cost_names]
         return Stratum(run.column("discounted_return"), costs, summed(costs), sum(above, np.zeros(())))
 
-    def updates(self, experiment: str) -> tuple[int, int]:
-        """How many updates there are of an experiment, at least, and how many it asks for."""
-        runs = self._runs.get(experiment) or self._read(experiment)
-        return min((len(run.updates) for run in runs.values()), default=0), EXPERIMENTS[experiment].scale.updates
+    def short(self) -> list[str]:
+        """Which experiments that were asked for have less than half of their updates yet, in words."""
+        least: dict[str, int] = {}
+        for (experiment, _), updates in self.asked.items():
+            least[experiment] = min(least.get(experiment, updates), updates)
+        wanted = {name: EXPERIMENTS[name].scale.updates for name in least}
+        return [f"{name} {n:,} of {wanted[name]:,}" for name, n in least.items() if n < ENOUGH * wanted[name]]
 
     def limit(self, experiment: str, variant: str) -> float:
         """The limit of the only cost."""

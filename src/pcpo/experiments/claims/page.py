@@ -31,8 +31,20 @@ class Answer(NamedTuple):
 def judge(data: Data) -> list[Answer]:
     """Every claim, judged by the results."""
     return [
-        Answer(key, place.where, quote, JUDGES[key](data)) for place in PLACES for key, quote in place.claims.items()
+        Answer(key, place.where, quote, judged(key, data)) for place in PLACES for key, quote in place.claims.items()
     ]
+
+
+def judged(key: str, data: Data) -> Judged:
+    """One claim. What an experiment says that has hardly begun is told, but decides nothing."""
+    data.asked.clear()
+    found = JUDGES[key](data)
+    short = data.short()
+    if not short or found.verdict not in {Verdict.REPRODUCED, Verdict.NOT_REPRODUCED}:
+        return found
+    return Judged(
+        Verdict.UNDECIDED, f"so far {found.verdict.value}, with updates of {', '.join(short)}: {found.evidence}"
+    )
 
 
 def as_json(answers: list[Answer]) -> dict[str, Any]:

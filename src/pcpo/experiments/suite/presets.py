@@ -62,8 +62,8 @@ _LEARNING = (
     _curves("point-gather", (*_PAPER, *_PENALTIES, *_ADAPTIVE), Scale(5, 5, 1000)),
     _curves("ant-circle", (*_PAPER, *_ADAPTIVE), Scale(3, 1, 300), settings={"delta": 0.01}),
     _curves("ant-gather", (*_PAPER, *_ADAPTIVE), Scale(3, 1, 300), settings={"delta": 0.01}),
-    _curves("grid", (*_PAPER, *_ADAPTIVE), Scale(3, 3, 200)),
-    _curves("bottleneck", (*_PAPER, *_ADAPTIVE), Scale(3, 3, 100)),
+    _curves("grid", (*_PAPER, *_ADAPTIVE), Scale(3, 1, 200)),
+    _curves("bottleneck", (*_PAPER, *_ADAPTIVE), Scale(3, 1, 100)),
     Experiment(
         "ant-circle-small-steps",
         "Ant-Circle with the paper's delta of 1e-4, one seed of each rule, for long.",
@@ -118,7 +118,7 @@ _STUDIES = (
             Variant("pcpo-kl-20", "grid", {"cg_iterations": 20}, label="PCPO (KL), 20 iterations"),
             Variant("trpo", "grid", {"algorithm": "trpo"}),
         ),
-        Scale(3, 3, 200),
+        Scale(3, 1, 200),
     ),
 )
 
