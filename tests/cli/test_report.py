@@ -76,7 +76,7 @@ def test_what_cannot_be_done_is_one_line_and_nothing_is_written(pcpo, runs, tmp_
     refused(pcpo("report", "runs", "-o", "nothing"), "is a directory")
     for name in ("a", "b", "c"):
         (runs / name / "metrics.jsonl").write_text("")
-    refused(pcpo("report", "runs"), "no measurements yet", "and 2 more")
+    refused(pcpo("report", "runs", "-o", "new/page.html"), "no measurements yet", "and 2 more")
     assert sorted(tmp_path.rglob("*")) == before
 
 

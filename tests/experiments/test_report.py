@@ -1,7 +1,6 @@
 """The page about runs: what is on it, that nothing in it can do harm, and that it stays small."""
 
 import dataclasses
-import functools
 import html
 import json
 import math
@@ -12,9 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pcpo.experiments import statistics
 from pcpo.experiments.curves import COLORS
-from pcpo.experiments.report import Subject, gather, page, tables
+from pcpo.experiments.report import Subject, gather, page
 from pcpo.experiments.report.charts import palette
 from pcpo.experiments.report.markup import embedded, tag
 from pcpo.experiments.report.page import DARK
@@ -190,8 +188,8 @@ def broken(tmp_path) -> dict[str, Path]:
 def test_every_directory_that_cannot_be_shown_is_named_with_its_reason(pair, broken):
     subjects, left = gather([*broken.values(), *pair])
     assert len(subjects) == 2
-    assert [label for label, _ in left] == list(broken)
-    reasons = dict(left)
+    assert [each.label for each in left] == list(broken)
+    reasons = {each.label: each.reason for each in left}
     assert "damaged in line 1" in reasons["damaged"]
     assert "not what pcpo wrote" in reasons["strange"]
     assert "no measurements yet" in reasons["empty"]
@@ -200,6 +198,8 @@ def test_every_directory_that_cannot_be_shown_is_named_with_its_reason(pair, bro
     said = shown(page(subjects, left))
     assert said.count("Not shown:") == 5
     assert all(name in said for name in broken)
+    assert "damaged/metrics.jsonl is damaged in line 1" in said
+    assert str(broken["damaged"].parent) not in said
 
 
 def test_a_run_that_is_not_finished_is_shown_and_said_to_be_so(tmp_path):
@@ -300,8 +300,7 @@ def test_lines_that_are_thinned_alike_keep_many_of_the_same_updates():
     assert set(range(0, 1000, 20)) <= first & second
 
 
-def test_sixty_runs_of_a_thousand_updates_and_five_seeds_weigh_less_than_three_megabytes(monkeypatch):
-    monkeypatch.setattr(tables, "found", functools.partial(statistics.found, resamples=20))  # only to be quicker
+def test_sixty_runs_of_a_thousand_updates_and_five_seeds_weigh_less_than_three_megabytes():
     algorithms = ["pcpo-kl", "pcpo-l2", "cpo", "trpo", "pdo", "fpo"]
     tasks = [f"task-{i}" for i in range(6)]
     runs = [

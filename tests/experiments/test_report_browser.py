@@ -99,6 +99,27 @@ def test_hovering_shows_every_line_at_that_update_with_the_numbers_of_the_rows(t
     assert tooltip(tab, 1) == ""
 
 
+def test_a_tap_reads_until_something_else_is_touched(tab):
+    tab.resize(360, 740, mobile=True)
+    tab.send("Emulation.setTouchEmulationEnabled", enabled=True)
+
+    def tap(x, y):
+        tab.send("Input.dispatchTouchEvent", type="touchStart", touchPoints=[{"x": x, "y": y}])
+        tab.send("Input.dispatchTouchEvent", type="touchEnd", touchPoints=[])
+        tab.frame()
+
+    box = plot(tab)
+    tap(box["left"] + (box["right"] - box["left"]) / 3, box["top"])
+    tab.until("document.activeElement.className === 'plot'")
+    assert tooltip(tab) == "update 1 PCPO (KL) 10.5 ± 0.71 CPO 10"
+    assert tab("document.documentElement.scrollWidth") <= 360
+    box = plot(tab, 1)
+    tap(box["left"], box["top"])
+    tab.until("document.activeElement === document.querySelectorAll('.plot')[1]")
+    assert tooltip(tab) == ""
+    assert tooltip(tab, 1).startswith("update 0 ")
+
+
 def test_the_legend_hides_a_line_in_all_charts_and_brings_it_back(tab):
     first = "document.querySelector('.legend button')"
     assert tab(f"{first}.innerText") == "PCPO (KL)"

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 import tyro
 
 from pcpo.cli.parsing import UsageError, parse
-from pcpo.cli.views import check_output, note, write_text
+from pcpo.cli.views import check_output, note, working, write_text
 
 if TYPE_CHECKING:
-    from pcpo.experiments.report import Left
+    from pcpo.experiments.report import Left, Subject
 
 ENDINGS = (".html", ".htm")
 
@@ -41,19 +41,19 @@ def run(args: Sequence[str]) -> None:
     if not options.directories:
         raise UsageError("pcpo report needs the directory of a run; try pcpo report runs/*")
     _check_given(options.directories)
-    check_output(options.out, ENDINGS)
 
     from pcpo.experiments.report import gather, page
 
-    subjects, left = gather(options.directories)
+    with working("reading runs"):
+        subjects, left = gather(options.directories)
     if not subjects:
         others = f" (and {len(left) - 1} more that cannot be shown)" if len(left) > 1 else ""
         raise UsageError(left[0].reason + others)
-    _tell(left)
-    for each in subjects:
-        if each.unfinished:
-            note(f"{each.series.label} is not finished: {each.unfinished}")
-    write_text(options.out, page(subjects, left, options.title), "--out")
+    check_output(options.out, ENDINGS)
+    _tell(subjects, left)
+    with working("writing the page"):
+        text = page(subjects, left, options.title)
+    write_text(options.out, text, "--out")
     print(f"report   {options.out}: {len(subjects)} {'run' if len(subjects) == 1 else 'runs'}")
 
 
@@ -68,6 +68,9 @@ def _check_given(directories: Sequence[Path]) -> None:
         raise UsageError(f"{twice[0]} is given twice; give each run once")
 
 
-def _tell(left: "Sequence[Left]") -> None:
-    for label, reason in left:
-        note(f"{label} is not shown: {reason}")
+def _tell(subjects: "Sequence[Subject]", left: "Sequence[Left]") -> None:
+    for each in left:
+        note(f"{each.label} is not shown: {each.reason}")
+    for each in subjects:
+        if each.unfinished:
+            note(f"{each.series.label} is not finished: {each.unfinished}")

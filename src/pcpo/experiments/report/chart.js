@@ -521,6 +521,13 @@
       return this.domain[0] + ((clamp(x, this.left, this.right) - this.left) / (this.right - this.left)) * (this.domain[1] - this.domain[0]);
     }
 
+    point(event) {
+      const x = this.place(event), box = this.plot.getBoundingClientRect();
+      this.pointer = ((event.clientY - box.top) * this.width) / box.width;
+      this.move(x);
+      return x;
+    }
+
     zoomAbout(x, factor) {
       const [low, high] = this.domain;
       const wanted = [x - (x - low) * factor, x + (high - x) * factor];
@@ -536,11 +543,10 @@
         if (event.button !== 0) return;
         from = this.place(event);
         plot.setPointerCapture(event.pointerId);
+        this.point(event);
       });
       plot.addEventListener("pointermove", (event) => {
-        const x = this.place(event), box = plot.getBoundingClientRect();
-        this.pointer = ((event.clientY - box.top) * this.width) / box.width;
-        this.move(x);
+        const x = this.point(event);
         if (from !== null && Math.abs(this.x(x) - this.x(from)) > 4) {
           const [a, b] = [this.x(from), this.x(x)].sort((p, q) => p - q);
           drawn("rect", { class: "brush", x: a, y: this.top, width: b - a, height: this.bottom - this.top }, this.over);
@@ -552,7 +558,8 @@
         if (start !== null && Math.abs(this.x(x) - this.x(start)) > 8) this.zoom.to([Math.min(start, x), Math.max(start, x)]);
       });
       plot.addEventListener("pointercancel", () => { from = null; this.leave(); });
-      plot.addEventListener("pointerleave", () => { if (from === null) this.leave(); });
+      // A finger that is lifted leaves too, but what it pointed at is to be read; touching something else ends that.
+      plot.addEventListener("pointerleave", (event) => { if (from === null && event.pointerType !== "touch") this.leave(); });
       plot.addEventListener("dblclick", () => this.zoom.to(null));
       // A page that cannot be scrolled past its charts is a trap: the wheel is ours once the chart was clicked.
       plot.addEventListener("wheel", (event) => {

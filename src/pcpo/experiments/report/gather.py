@@ -29,6 +29,12 @@ class Left(NamedTuple):
 
     label: str
     reason: str
+    place: Path
+
+    @property
+    def said(self) -> str:
+        """The reason, with no more of the path in it than the label."""
+        return self.reason.replace(str(self.place), self.label)
 
 
 def gather(directories: Sequence[Path]) -> tuple[list[Subject], list[Left]]:
@@ -44,9 +50,10 @@ def gather(directories: Sequence[Path]) -> tuple[list[Subject], list[Left]]:
             run = Run.open(place)
             found.append(Subject(read_series(run, label), run.record))
         except RunError as error:
-            left.append(Left(label, str(error)))
+            left.append(Left(label, str(error), place))
         except OSError as error:
-            left.append(Left(label, f"{error.filename} cannot be read ({(error.strerror or str(error)).lower()})"))
+            why = (error.strerror or str(error)).lower()
+            left.append(Left(label, f"{error.filename} cannot be read ({why}); check its permissions", place))
     return found, left
 
 

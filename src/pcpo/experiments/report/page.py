@@ -123,7 +123,7 @@ _SECTIONS = {"configuration": "Configuration", "environment": "Environment", "re
 
 def _notes(subjects: Sequence[Subject], left: Sequence[Left]) -> Html:
     """What is missing, before anything else."""
-    said = [tag("li", tag("strong", "Not shown: "), own(label), tag("br"), own(reason)) for label, reason in left]
+    said = [tag("li", tag("strong", "Not shown: "), own(each.label), tag("br"), own(each.said)) for each in left]
     said += [
         tag("li", tag("strong", "Not finished: "), own(each.series.label), f": {each.unfinished}.")
         for each in subjects
