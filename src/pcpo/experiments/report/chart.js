@@ -318,7 +318,8 @@
     fill() {
       this.drawLimits();
       for (const line of this.lines) this.drawBand(line);
-      for (const line of this.lines) this.drawLine(line);
+      const broken = (line) => Number(Boolean(line.dash)); // on top, where it is seen although it covers another one
+      for (const line of [...this.lines].sort((a, b) => broken(a) - broken(b))) this.drawLine(line);
       for (const mark of this.spec.marks) {
         const y = this.y(mark.value);
         drawn("line", { class: "limit", x1: this.left, x2: this.right, y1: y, y2: y }, this.inside);

@@ -206,7 +206,7 @@ def _line(run: Series, name: str, values: Table, color: str, most: int, dotted: 
         "key": name,
         "name": name,
         "color": palette().index(color),
-        "dash": "2 3" if dotted else "",
+        "dash": "1.5 4" if dotted else "",
         "x": {"update": run.updates[rows].tolist()},
         **({"mean": _packed(mean_and_band(values).mean[rows])} if dotted else _summary(values, rows, whole=False)),
         "of": len(run.updates),

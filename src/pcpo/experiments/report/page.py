@@ -167,7 +167,7 @@ def _of_task(place: int, group: Group, alone: bool) -> Html:
         tag("h3", "Updates"),
         tables.how_updates_ended(runs),
         tables.how_promises_came_true(runs),
-        *(_audit(run.series.label, mine, alone) for run, mine in zip(group.subjects, group.audits, strict=True)),
+        *(_audit(run, mine, alone) for run, mine in zip(runs, group.audits, strict=True)),
         id=f"task-{place}",
         class_="task",
     )
@@ -219,18 +219,18 @@ def _choice(name: str, label: str, options: dict[str, str]) -> Html:
     return tag("label", f"{label} ", tag("select", *chosen, name=name, autocomplete="off"))
 
 
-def _audit(label: str, mine: Charts, open_: bool) -> Html:
+def _audit(run: Series, mine: Charts, opened: bool) -> Html:
     thinned = any(len(line["x"]["update"]) < line["of"] for _, chart in mine for line in chart.get("lines", ()))
-    said = "Means over seeds, and the range of the seeds."
+    said = "Means over seeds, and the range of the seeds." if len(run.seeds) > 1 else "One seed."
     if thinned:
         said += " Thinned as the curves are: the lowest and the highest value of every stretch of updates are drawn."
     return tag(
         "details",
-        tag("summary", "Audit of ", own(label), ", update by update"),
+        tag("summary", "Audit of ", own(run.label), ", update by update"),
         tag("p", said, class_="drawn-how"),
         tag("div", *(_figure(place, chart) for place, chart in mine), class_="charts", data_charts="audit"),
         class_="audit",
-        open=open_,
+        open=opened,
     )
 
 
