@@ -48,6 +48,7 @@ def read(directories):
         rows = [json.loads(line) for line in (Path(path) / "metrics.jsonl").read_text().splitlines()]
         rows = rows[: int(count)] if count else rows
         name = " ".join([config["task"], config["task_options"].get("era", "E1"), config["algorithm"]])
+        name += " network" if config["critic"] == "network" else ""
         columns = {key: [_short(value(row)) for row in rows] for key, value in COLUMNS.items()}
         found.setdefault(name, []).append({"seed": config["seed"]} | columns)
     return {name: sorted(runs, key=lambda run: run["seed"]) for name, runs in sorted(found.items())}
