@@ -2,8 +2,8 @@
 
 The yardstick is MuJoCo's batch stepped bare: the same model, as many robots, as many threads, as many steps in all,
 actions of the same size, robots that stand as those of a batch do. Everything else counts as overhead: the policy, its
-noise, storage, resets, seeds, the centre of mass, rewards, costs, falls, and the ends of batches, when few robots are
-left.
+noise, storage, resets, seeds, the centre of mass, rewards, costs, falls, the ends of batches, when few robots are
+left, and the rows for the learner.
 """
 
 import functools
@@ -21,7 +21,7 @@ from pcpo.tasks.ant.centre import centre_of_mass
 from pcpo.training.collect_host import HostProgram, next_episodes, of_one
 from pcpo.training.config import config_for
 from pcpo.training.programs import program_for
-from pcpo.training.streams import arithmetic, typed
+from pcpo.training.streams import PLAY, arithmetic, typed
 
 STEPS = 100_000
 AGAIN = 100
@@ -38,21 +38,26 @@ def test_collecting_and_updating(seconds: float) -> None:
     program, state, hyper = _program()
     with arithmetic(program.precision):
         episodes = _episodes(program, state)
-        rollout = program.rollout(state, 0, episodes)
-        steps = int(rollout.mask.sum())
-        one = jax.tree.map(jnp.asarray, (of_one(state, 0), jax.tree.map(lambda x: x[0], rollout)))
-        update = functools.partial(program._update, *one, typed(hyper), jnp.uint32(0))
+        one = of_one(state, 0)
+
+        def collect() -> Any:
+            return program._play(one, 0, PLAY, 0, episodes).log.batch()
+
+        batch = collect()
+        steps = int(batch.mask.sum())
+        update = functools.partial(program._update, one, batch, typed(hyper), jnp.uint32(0))
         jax.block_until_ready(update())
         race = _timing.race(
             Contender(BARE, _bare(program.environments, steps), 0.0, 0.0),
-            Contender(COLLECT, lambda: program.rollout(state, 0, episodes).mask, 0.0, 0.0),
+            Contender(COLLECT, collect, 0.0, 0.0),
             Contender(UPDATE, update, 0.0, 0.0),
             seconds=seconds,
             min_rounds=7,
         )
     program.close()
     _timing.print_table(
-        f"Ant-Circle: {episodes} episodes, {steps} steps, {program.environments} robots ({race.rounds} rounds)",
+        f"Ant-Circle: {episodes} episodes, {steps} steps in {batch.played.size} rows, {program.environments} robots "
+        f"({race.rounds} rounds)",
         ("", "steps per second", "time over bare", "core time over bare"),
         [
             [

@@ -108,7 +108,12 @@ def _refuse():
     raise WorldError("walk: what no environment may do")
 
 
+def _interrupt():
+    raise KeyboardInterrupt
+
+
 FAULTS = {
+    "is interrupted": _interrupt,
     "raises": _raise,
     "refuses": _refuse,
     "exits": lambda: os._exit(7),

@@ -15,7 +15,7 @@ from pcpo.rl.normalize import Normalizer, empty
 from pcpo.tasks.host import WorldError
 from pcpo.training import evaluate, loop
 from pcpo.training.agents import PCPO
-from pcpo.training.collect_host import FACTORS, HostProgram, host_program, next_episodes
+from pcpo.training.collect_host import BLOCK, FACTORS, HostProgram, host_program, next_episodes
 from pcpo.training.config import Config, Constraint
 from pcpo.training.files import RunError
 from pcpo.training.host.fleet import Hands
@@ -163,7 +163,7 @@ def test_observations_are_normalised_by_a_part_of_the_state(tmp_path):
 
 
 @pytest.mark.parametrize("precision", ["float32", "float64"])
-@pytest.mark.parametrize(("block", "size"), [(16, 9), (16, 111), (256, 32)])
+@pytest.mark.parametrize(("block", "size"), [(16, 9), (16, 111), (BLOCK, 32)])
 def test_where_an_environment_sits_in_the_block_has_no_influence(block, size, precision):
     """Otherwise the number of environments and processes would be a part of the arithmetic."""
     wide = dataclasses.replace(task(), observation_size=size)

@@ -1,8 +1,11 @@
 """Whole episodes, decided before they start: what is recorded is what a plain loop over single episodes sees."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
+from pcpo.rl.spaces import Discrete
 from pcpo.tasks.host import Outcomes, WorldError
 from pcpo.training.host.episodes import ATTEMPTS, Plan, play
 from pcpo.training.host.fleet import Hands, InProcess, fleet_for
@@ -17,7 +20,7 @@ def act(observations, noise):
     return 0.5 * np.tanh(observations[:, :2]) + noise
 
 
-def plan(block=4, seeds=SEEDS, dtype=np.float64):
+def plan(block=4, seeds=SEEDS, dtype: Any = np.float64):
     noise = np.random.default_rng(1).normal(size=(HORIZON, len(seeds), 2)).astype(dtype)
     return Plan(seeds, noise, block, "update 3, seed 0")
 
@@ -210,3 +213,100 @@ def test_one_environment_for_each_process_where_a_task_says_so():
 def test_hands_that_a_task_has_no_use_for(changes, hands, message):
     with pytest.raises(ValueError, match=message):
         hands.check(task(**changes))
+
+
+class _Unpunctual(InProcess):
+    """Four workers, one environment each, who are done in an order that a seed decides, one or several at a time."""
+
+    def __init__(self, a_task, environments, seed):
+        super().__init__(a_task, environments)
+        self.workers, self.chance, self.begun = environments, np.random.default_rng(seed), {}
+        self.order = []
+
+    def begin(self, worker, command, rows):
+        assert worker not in self.begun
+        assert list(rows) == [worker]
+        self.begun[worker] = (command, rows)
+
+    def finished(self, workers):
+        assert set(workers) <= self.begun.keys()
+        several = self.chance.permutation(list(workers))[: self.chance.integers(1, len(workers) + 1)]
+        self.order.append(tuple(several))
+        for worker in several:
+            command, rows = self.begun.pop(worker)
+            self.table.obey(command, self._worlds[0], rows, rows)
+        return dict.fromkeys(map(int, several))
+
+
+def test_groups_may_finish_in_any_order(batch):
+    """Nobody waits for the slowest, and who plays which episode has no influence on it."""
+    orders = set()
+    for seed in range(5):
+        fleet = _Unpunctual(task(), 4, seed)
+        assert_same(play(task(), fleet, act, plan(), [].append).rollout, batch)
+        orders.add(tuple(fleet.order))
+    assert len(orders) == 5
+
+
+def _spinning(n, threads):
+    """Walks for a task that is stepped by threads."""
+    assert threads in (1, 2)
+    return Walks(n)
+
+
+@pytest.mark.parametrize(("threads", "halves"), [(1, 1), (2, 2), (3, 2)])
+def test_halves_that_are_stepped_by_turns(batch, threads, halves):
+    a_task = task(_spinning, in_process=True)
+    fleet = fleet_for(a_task, 5, Hands(threads=threads))
+    assert fleet.workers == halves
+    assert_same(play(a_task, fleet, act, plan(), [].append).rollout, batch)
+    fleet.close()
+    assert_same(played(a_task, 5, Hands(threads=threads)).rollout, batch)
+
+
+def test_a_half_that_fails_is_made_anew(batch, tmp_path):
+    faulty = Faulty("raises", 104, 3, str(tmp_path / "faults"))
+    again = played(task(lambda n, threads: faulty(n), in_process=True), 4, Hands(threads=2))
+    assert_same(again.rollout, batch)
+    assert again.failures == 1
+
+
+def test_what_a_half_may_not_do_and_ctrl_c_reach_the_caller(tmp_path):
+    for fault, error in (("refuses", WorldError), ("is interrupted", KeyboardInterrupt)):
+        faulty = Faulty(fault, 104, 2, str(tmp_path / fault), times=100)
+        with pytest.raises(error):
+            played(task(lambda n, threads, make=faulty: make(n), in_process=True), 4, Hands(threads=2))
+        assert len((tmp_path / fault).read_text().splitlines()) == 1
+
+
+@pytest.mark.parametrize("block", [1, 3, 16])
+def test_a_policy_is_asked_in_blocks_of_one_shape(batch, block):
+    """As many as are needed, however many environments there are."""
+    asked = []
+
+    def noted(observations, noise):
+        asked.append(observations.shape)
+        return act(observations, noise)
+
+    fleet = fleet_for(task(), 7, Hands(workers=0))
+    assert_same(play(task(), fleet, noted, plan(block), [].append).rollout, batch)
+    assert set(asked) == {(block, 3)}
+    assert len(asked) >= batch.mask.sum() / block
+
+
+def test_choices_stay_whole_numbers():
+    """Of a policy that chooses one of several things."""
+
+    class Choosing(Walks):
+        def step(self, which, actions):
+            assert actions.dtype == np.int64
+            return super().step(which, np.stack([actions - 1, 1 - actions], axis=1))
+
+    def choose(observations, noise):
+        return (np.abs(observations[:, 0] + noise[:, 0]) * 10).astype(int) % 3
+
+    discrete = task(Choosing, action_space=Discrete(3))
+    fleet = fleet_for(discrete, 4, Hands(workers=0))
+    rollout = play(discrete, fleet, choose, plan(dtype=np.float32), [].append).rollout
+    assert rollout.actions.dtype == np.int64
+    assert set(rollout.actions[rollout.mask]) == {0, 1, 2}

@@ -1,6 +1,7 @@
 """What was not played left out of a batch: the same update, on fewer rows."""
 
 import dataclasses
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -13,11 +14,38 @@ from pcpo.rl.learner import make_learner
 from pcpo.rl.linear_features import LinearOptions
 from pcpo.rl.options import Options
 from pcpo.rl.rollout import Packed, Rollout
-from pcpo.training.host.packing import WORTH, pack, rows_for
+from pcpo.training.host.log import WORTH, Log, rows_for
 from tests.rl.worlds import random_rollout, setup, walk
+from tests.training.test_host_episodes import assert_same
 
 T, E, ROWS = 12, 20, 160
 ROLLOUT: Rollout = jax.tree.map(np.asarray, random_rollout(3, T, E, m=2))
+
+
+def log_of(rollout: Any) -> Log:
+    """The steps in some order, as they would be played by environments of which none waits for the others."""
+    horizon, episodes = rollout.mask.shape
+    sizes = rollout.observations.shape[2], rollout.actions[0], rollout.costs.shape[2]
+    log = Log(horizon, episodes, *sizes, rollout.rewards.dtype)
+    made, rng = np.zeros(episodes, int), np.random.default_rng(0)
+    lengths = rollout.mask.sum(axis=0)
+    while (going := np.flatnonzero(made < lengths)).size:
+        some = rng.permutation(going)[: rng.integers(1, len(going) + 1)]
+        t, made[some] = made[some], made[some] + 1
+        lines = log.begin(t, some, rollout.observations[t, some])
+        for name in ("actions", "rewards", "costs"):
+            getattr(log, name)[lines] = getattr(rollout, name)[t, some]
+    for name in ("terminated", "truncated", "final_observations"):
+        getattr(log, name)[:] = getattr(rollout, name)
+    return log
+
+
+def pack(rollout: Any, rows: int | None = None):
+    return log_of(rollout).batch(rows)
+
+
+def test_a_log_has_it_all():
+    assert_same(log_of(ROLLOUT).rollout(), ROLLOUT)
 
 
 def test_the_batch_has_what_packing_is_for():
@@ -119,4 +147,4 @@ def test_few_numbers_of_rows():
 
 
 def test_small_batches_stay_as_they_are():
-    assert pack(ROLLOUT) is ROLLOUT
+    assert_same(pack(ROLLOUT), ROLLOUT)

@@ -79,12 +79,13 @@ class HostTask:
     check: Callable[[], Any] | None = None
     """Raises a `WorldError` where this machine lacks something that the environments need, before anything begins."""
     in_process: bool = False
-    """True where one object steps all environments at once with threads of its own (the engine releases Python's lock),
-    as many as it is told, or one for each core where that is None. Otherwise environments are spread over processes, in
-    each of which ``worlds`` is called."""
+    """True where one object steps many environments at once with threads of its own (the engine releases Python's
+    lock), as many as it is told, or one for each core where that is None. With more than one thread ``worlds`` is
+    called twice, each time for half of the environments and half of the threads; what it gives is stepped at the same
+    time. Otherwise environments are spread over processes, in each of which ``worlds`` is called."""
     environments: int = 16
-    """How many are stepped in lock step unless the user says otherwise: the block on which the policy is evaluated, and
-    so a part of the arithmetic. The number of processes or threads is none."""
+    """How many play at once unless the user says otherwise. Up to 512 it is also the block on which the policy is
+    evaluated, and so a part of the arithmetic. The number of processes or threads is none."""
     per_process: int | None = None
     """The largest n that ``worlds`` can be asked for, and the most that one process may hold at a time; None for any.
     SUMO's is 1: it keeps its simulation in global variables. With w processes at most w * per_process are stepped at

@@ -26,7 +26,6 @@ from pcpo.tasks.host import HostTask
 from pcpo.training.collect_device import ALL_SEEDS
 from pcpo.training.host.episodes import Plan, Played, play
 from pcpo.training.host.fleet import Fleet, Hands, fleet_for
-from pcpo.training.host.packing import pack
 from pcpo.training.streams import EVALUATE, INIT, PLAY, UPDATE, arithmetic, episode_seeds, stream, typed
 
 T = TypeVar("T")
@@ -36,6 +35,11 @@ FACTORS = (1, 2, 4, 8, 16)
 ENOUGH = 0.7
 """Part of the wanted steps that a batch should have. Each factor is twice the one before: a batch has between 0.7 and
 1.4 times the wanted steps, as far as the factors reach."""
+
+
+BLOCK = 512
+"""Observations on which the policy is evaluated at once, where as many environments play. Up to so many a call takes
+hardly longer than one for a few: most of it is the hand-over to a thread of XLA's."""
 
 
 class HostState(NamedTuple):
@@ -67,7 +71,7 @@ class HostProgram:
     seeds: tuple[int, ...]
     precision: str
     environments: int
-    """How many play at once: the block on which the policy is evaluated."""
+    """How many play at once. Up to `BLOCK`, it is the block on which the policy is evaluated."""
     hands: Hands
     """Who steps them; no part of the arithmetic."""
     told: list[str] = field(default_factory=list[str])
@@ -98,9 +102,9 @@ class HostProgram:
             failures: list[int] = []
             for place, seed in enumerate(self.seeds):
                 one = of_one(state, place)
-                rollout, failed = self._play(one, seed, PLAY, iteration, int(state.episodes[place]))
-                done.append(self._update(one, pack(rollout), numbers, jnp.uint32(seed)))
-                length = float(np.sum(rollout.mask)) / rollout.mask.shape[1]
+                log, failed = self._play(one, seed, PLAY, iteration, int(state.episodes[place]))
+                done.append(self._update(one, log.batch(), numbers, jnp.uint32(seed)))
+                length = log.steps / log.line.shape[1]
                 following.append(next_episodes(self.batch_size, self.episodes, length))
                 failures.append(failed)
             trained, metrics = _stacked(done)
@@ -156,7 +160,7 @@ class HostProgram:
             plan = Plan(
                 seeds=episode_seeds(seed, use, iteration, episodes),
                 noise=noise,
-                block=self.environments,
+                block=min(self.environments, BLOCK),
                 where=f"{what} {iteration}, seed {seed}",
             )
 

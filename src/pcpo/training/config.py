@@ -168,8 +168,9 @@ class Config:
         high=1.0,
     )  # fmt: skip
     environments: int = setting(
-        0, int, "Environments in lock step, for tasks simulated on the host: the block on which the policy is "
-        "evaluated. 0 for the task's own number.", safe="0, or 8 to 512", low=0, high=65_536, advice="try 0",
+        0, int, "Environments that play at once, for tasks simulated on the host; up to 512 also the block on which "
+        "the policy is evaluated. 0 for the task's own number.",
+        safe="0, or 8 to 512", low=0, high=65_536, advice="try 0",
     )  # fmt: skip
     precision: str = setting(
         "float32", str, "float64 is exact and slow: for comparisons.", choices=("float32", "float64"),

@@ -1,4 +1,4 @@
-"""The ant itself: many robots moved by MuJoCo in lock step, on as many threads as there are cores.
+"""The ant itself: many robots moved by MuJoCo at once, on as many threads as there are cores.
 
 A robot's numbers depend on its own seed and actions alone: not on how many robots there are, which of them are moved
 together, or how many threads move them. Every transition is the one of MuJoCo's ``mj_step``, to the bit.
@@ -34,8 +34,9 @@ LOWEST, HIGHEST = 0.2, 1.0
 
 TIME_STEP = 0.02
 """Seconds of a step."""
-ENVIRONMENTS = 256
-"""Robots in lock step unless the user says otherwise: so many that what is done once for all of them weighs little."""
+ENVIRONMENTS = 1024
+"""Robots that play at once unless the user says otherwise: so many that what is done once for all of them weighs
+little, and that all episodes of a batch begin together. Those that begin late keep few robots busy at the end."""
 
 FILM_EVERY = 5
 """Steps from one picture of a film to the next: ten pictures in a second of the robot's time."""

@@ -1,14 +1,14 @@
-"""Plays whole episodes, decided before they start, in environments that are stepped in lock step.
+"""Plays whole episodes, decided before they start, in environments that are stepped in groups.
 
-Environment i of n begins with episode i. When an episode ends, its environment takes the next one that nobody has
-begun, so that all stay busy. Who plays which episode when follows from the episodes alone: processes that are many or
-few, fast or slow, or that die and are replaced change nothing. (Where one process may hold few environments only, their
-number is that of the processes; the policy is still evaluated in blocks of one shape, in which a row's place has no
-influence.)
+A group are the environments of one worker. Those groups that are ready are decided for together and go on; nobody waits
+for the others. When an episode ends, its environment takes the next one that nobody has begun, so that all stay busy.
+Who plays which episode when depends on who is fast, and changes nothing: an episode follows from its seed, its noise
+and a policy that is evaluated in blocks of one shape, in which a row's place and its neighbours have no influence.
+So processes may be many or few, fast or slow, and may die and be replaced.
 """
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -18,6 +18,7 @@ from jaxtyping import Int, Shaped
 from pcpo.rl.rollout import Rollout
 from pcpo.tasks.host import HostTask, WorldError
 from pcpo.training.host.fleet import Failure, Fleet, with_trace
+from pcpo.training.host.log import Log
 from pcpo.training.host.table import Command
 
 ATTEMPTS = 3
@@ -35,7 +36,7 @@ class Plan(NamedTuple):
     noise: Shaped[np.ndarray, "T E ..."]
     """The randomness of each action."""
     block: int
-    """On how many observations at once the policy is evaluated; at least as many as there are environments."""
+    """On how many observations at once the policy is evaluated."""
     where: str
     """Names the batch in messages."""
 
@@ -43,9 +44,15 @@ class Plan(NamedTuple):
 class Played(NamedTuple):
     """A batch."""
 
-    rollout: Rollout
+    log: Log
+    """All its steps."""
     failures: int
     """So often workers died, hung or failed, and were replaced."""
+
+    @property
+    def rollout(self) -> Rollout:
+        """All its steps, by steps and episodes."""
+        return self.log.rollout()
 
 
 def play(task: HostTask, fleet: Fleet, act: Act, plan: Plan, tell: Callable[[str], None]) -> Played:
@@ -71,58 +78,114 @@ class _Batch:
     def __init__(self, task: HostTask, fleet: Fleet, act: Act, plan: Plan, tell: Callable[[str], None]) -> None:
         n, dtype = len(fleet.table.seeds), plan.noise.dtype
         self.task, self.fleet, self.act, self.plan, self.tell = task, fleet, act, plan, tell
-        self.rollout = _empty(task, fleet, plan)
+        table, size = fleet.table, task.observation_size
+        self.log = Log(task.horizon, len(plan.seeds), size, table.actions, table.costs.shape[1], dtype)
+        self.line = np.zeros(n, np.int64)
+        """Of the log, in which the step stands that each is making."""
         self.episode = np.full(n, -1)
         """Which one each environment plays; -1 for none."""
         self.t = np.zeros(n, np.int64)
         """Steps that each has made of it."""
         self.begun = 0
+        self.orders: dict[int, _Order] = {}
+        """What each worker is doing; nothing of those who have nothing to do."""
         self.failures: Counter[int] = Counter()
         """Of each episode."""
         self.replaced = 0
         self.strange: set[str] = set()
         """What has been told of already."""
-        self.observations = np.zeros((plan.block, task.observation_size), dtype)
-        self.noise = np.zeros((plan.block, *plan.noise.shape[2:]), dtype)
+        self.observations = np.zeros((n, size), dtype)
+        """The last one of each environment."""
+        self.block = tuple(np.zeros((plan.block, *x.shape[1:]), dtype) for x in (self.observations, plan.noise[0]))
+        """Observations and noise as the policy gets them."""
 
     def play(self) -> Played:
-        self._begin(np.arange(len(self.episode)))
-        while (busy := np.flatnonzero(self.episode >= 0)).size:
-            self._decide(busy)
-            self._have("step", busy)
-            self._begin(self._record(busy))
-        return Played(self.rollout, self.replaced)
+        self._go_on(range(self.fleet.workers), np.arange(len(self.episode)))
+        while self.orders:
+            done = self._done()
+            looked = self._look(_rows_that("reset", done))
+            ended = self._record(_rows_that("step", done))
+            self._go_on(done.keys(), np.concatenate([looked, ended]))
+        return Played(self.log, self.replaced)
 
-    def _begin(self, rows: npt.NDArray[Any]) -> None:
-        """The next episodes, in environments that have none to play."""
-        while rows.size:
-            self.episode[rows] = -1
-            rows = rows[: len(self.plan.seeds) - self.begun]
-            self.episode[rows], self.t[rows] = np.arange(self.begun, self.begun + len(rows)), 0
-            self.begun += len(rows)
-            self._have("reset", rows)
-            lost = self._see(rows)
-            self.rollout.truncated[self.episode[rows]] = lost
-            rows = rows[lost]
+    def _go_on(self, workers: Iterable[int], free: npt.NDArray[Any]) -> None:
+        """Tells workers what to do next: the next episodes for environments that have none to play, else a step."""
+        self.episode[free] = -1
+        fresh = free[: len(self.plan.seeds) - self.begun]
+        self.episode[fresh], self.t[fresh] = np.arange(self.begun, self.begun + len(fresh)), 0
+        self.begun += len(fresh)
+        playing: dict[int, npt.NDArray[Any]] = {}
+        for worker in workers:
+            beginning = fresh[fresh % self.fleet.workers == worker]
+            if beginning.size:
+                self._have(worker, "reset", beginning)
+            elif (rows := self._rows_of(worker)).size:
+                playing[worker] = rows
+        if playing:
+            self._decide(np.concatenate(list(playing.values())))
+        for worker, rows in playing.items():
+            self._have(worker, "step", rows)
+
+    def _have(self, worker: int, command: Command, rows: npt.NDArray[Any]) -> None:
+        """Has a worker do something."""
+        self._prepare(command, rows)
+        self.orders[worker] = _Order(command, rows)
+        self.fleet.begin(worker, command, rows)
+
+    def _prepare(self, command: Command, rows: npt.NDArray[Any]) -> None:
+        """Puts what a command needs to know into the table."""
+        if command == "reset":
+            self.fleet.table.seeds[rows] = self.plan.seeds[self.episode[rows]]
+        else:
+            self.fleet.table.actions[rows] = self.log.actions[self.line[rows]]
+
+    def _done(self) -> "dict[int, _Order]":
+        """Waits for some workers; what those have done that are ready. Who failed is mended and told again."""
+        done: dict[int, _Order] = {}
+        for worker, failure in self.fleet.finished(self.orders.keys()).items():
+            order = self.orders.pop(worker)
+            if failure is None:
+                done[worker] = order
+            else:
+                self._mend(failure)
+                self._have(worker, *order)
+        return done
 
     def _decide(self, rows: npt.NDArray[Any]) -> None:
-        """What to do next."""
-        t, episode = self.t[rows], self.episode[rows]
-        self.noise[rows] = self.plan.noise[t, episode]
-        self.rollout.actions[t, episode] = self.act(self.observations, self.noise)[rows]
+        """What to do next, by as many blocks as are needed."""
+        t, episode, seen = self.t[rows], self.episode[rows], self.observations[rows]
+        lines = self.log.begin(t, episode, seen)
+        self.line[rows] = np.arange(lines.start, lines.stop)
+        observations, noise = self.block
+        for start in range(0, len(rows), len(noise)):
+            part = slice(start, min(start + len(noise), len(rows)))
+            count = part.stop - start
+            observations[:count] = seen[part]
+            noise[:count] = self.plan.noise[t[part], episode[part]]
+            self.log.actions[lines][part] = self.act(observations, noise)[:count]
+
+    def _look(self, rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Takes the first observations of episodes; returns the rows where they are nothing to begin with."""
+        if not rows.size:
+            return rows
+        lost = self._see(rows)
+        self.log.truncated[self.episode[rows]] = lost
+        return rows[lost]
 
     def _record(self, rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Keeps what a step has given; returns the rows whose episodes have ended."""
-        t, episode, table, rollout = self.t[rows], self.episode[rows], self.fleet.table, self.rollout
+        if not rows.size:
+            return rows
+        episode, lines, table, log = self.episode[rows], self.line[rows], self.fleet.table, self.log
         rewards, costs, terminated = table.rewards[rows], table.costs[rows], table.terminated[rows]
-        rollout.rewards[t, episode], rollout.costs[t, episode], rollout.mask[t, episode] = rewards, costs, True
+        log.rewards[lines], log.costs[lines] = rewards, costs
         self._find_strange("a reward", rows, rewards[:, None])
         self._find_strange("a cost", rows, costs)
-        self.t[rows] += 1
-        cut = table.truncated[rows] | (self.t[rows] >= self.task.horizon)
+        t = self.t[rows] = self.t[rows] + 1
+        cut = table.truncated[rows] | (t >= self.task.horizon)
         ended = terminated | cut
         ended |= self._see(rows, ended)
-        rollout.terminated[episode], rollout.truncated[episode] = terminated, ended & ~terminated
+        log.terminated[episode], log.truncated[episode] = terminated, ended & ~terminated
         return rows[ended]
 
     def _see(self, rows: npt.NDArray[Any], ended: npt.NDArray[np.bool_] | None = None) -> npt.NDArray[np.bool_]:
@@ -132,22 +195,25 @@ class _Batch:
             Where they are not finite: such an episode ends there. The update that it enters will be refused, and what
             a policy would make of such numbers helps nobody.
         """
-        self.observations[rows] = self.fleet.table.observations[rows]
-        seen = self.observations[rows]
+        seen = self.fleet.table.observations[rows].astype(self.observations.dtype)
+        self.observations[rows] = seen
         strange = self._find_strange("an observation", rows, seen)
         last = strange if ended is None else strange | ended
-        self.rollout.observations[self.t[rows[~last]], self.episode[rows[~last]]] = seen[~last]
-        self.rollout.final_observations[self.episode[rows[last]]] = seen[last]
+        if last.any():
+            self.log.final_observations[self.episode[rows[last]]] = seen[last]
         return strange
 
     def _find_strange(self, what: str, rows: npt.NDArray[Any], values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
         """Which rows hold something that is not finite. It is told of once in a batch."""
-        strange = np.logical_not(np.isfinite(values).all(axis=1))
-        if strange.any() and what not in self.strange:
+        finite = np.isfinite(values)
+        if finite.all():
+            return np.zeros(len(rows), bool)
+        strange = np.logical_not(finite.all(axis=1))
+        if what not in self.strange:
             self.strange.add(what)
             first = int(np.argmax(strange))
             row = int(rows[first])
-            component = int(np.argmin(np.isfinite(values[first])))
+            component = int(np.argmin(finite[first]))
             self.tell(
                 f"{self.task.name} gave {what} that is not finite, {values[first, component]} in component "
                 f"{component}, {self._what(row)}"
@@ -161,22 +227,6 @@ class _Batch:
 
     # What fails is done again.
 
-    def _have(self, command: Command, rows: npt.NDArray[Any]) -> None:
-        """Has environments obey. Those that fail are replaced, brought to where they were, and asked again."""
-        while rows.size:
-            self._order(command, rows)
-            failures = self.fleet.run(command, rows)
-            rows = rows[np.isin(rows % self.fleet.workers, [failure.worker for failure in failures])]
-            for failure in failures:
-                self._mend(failure)
-
-    def _order(self, command: Command, rows: npt.NDArray[Any]) -> None:
-        episode = self.episode[rows]
-        if command == "reset":
-            self.fleet.table.seeds[rows] = self.plan.seeds[episode]
-        else:
-            self.fleet.table.actions[rows] = self.rollout.actions[self.t[rows], episode]
-
     def _mend(self, failure: Failure | None) -> None:
         """New environments in place of those that were lost, where those were."""
         while failure is not None:
@@ -188,7 +238,7 @@ class _Batch:
     def _catch_up(self, rows: npt.NDArray[Any]) -> Failure | None:
         """Begins episodes again from their seeds and repeats the actions, up to where they were."""
         made = self.t[rows].copy()
-        self._order("reset", rows)
+        self._prepare("reset", rows)
         failures = self.fleet.run("reset", rows)
         if not failures:
             self._check_same(rows[made > 0], 0)
@@ -196,7 +246,7 @@ class _Batch:
             if failures:
                 break
             going = rows[made > t]
-            self.fleet.table.actions[going] = self.rollout.actions[t, self.episode[going]]
+            self.fleet.table.actions[going] = self.log.actions[self.log.line[t, self.episode[going]]]
             failures = self.fleet.run("step", going)
             if not failures:
                 self._check_same(going, t + 1)
@@ -204,7 +254,9 @@ class _Batch:
 
     def _check_same(self, rows: npt.NDArray[Any], t: int) -> None:
         """Makes sure that an episode went where it had gone the first time."""
-        before = self.rollout.observations[t, self.episode[rows]]
+        last = self.t[rows] == t
+        lines = self.log.line[np.where(last, 0, t), self.episode[rows]]
+        before = np.where(last[:, None], self.observations[rows], self.log.observations[lines])
         other = (self.fleet.table.observations[rows].astype(before.dtype) != before).any(axis=1)
         if other.any():
             row = rows[int(np.argmax(other))]
@@ -236,18 +288,13 @@ class _Batch:
         return rows[self.episode[rows] >= 0]
 
 
-def _empty(task: HostTask, fleet: Fleet, plan: Plan) -> Rollout:
-    """A rollout of nothing, in numpy's arrays."""
-    T, E, dtype = task.horizon, len(plan.seeds), plan.noise.dtype
-    table = fleet.table
-    arrays: dict[str, Any] = {
-        "observations": np.zeros((T, E, task.observation_size), dtype),
-        "actions": np.zeros((T, E, *table.actions.shape[1:]), np.int64 if table.actions.dtype == np.int64 else dtype),
-        "rewards": np.zeros((T, E), dtype),
-        "costs": np.zeros((T, E, table.costs.shape[1]), dtype),
-        "mask": np.zeros((T, E), bool),
-        "terminated": np.zeros(E, bool),
-        "truncated": np.zeros(E, bool),
-        "final_observations": np.zeros((E, task.observation_size), dtype),
-    }
-    return Rollout(**arrays)
+class _Order(NamedTuple):
+    """What a worker is to do."""
+
+    command: Command
+    rows: npt.NDArray[Any]
+
+
+def _rows_that(command: Command, orders: dict[int, _Order]) -> npt.NDArray[Any]:
+    """The rows of all orders of a kind."""
+    return np.concatenate([np.arange(0), *(rows for what, rows in orders.values() if what == command)])

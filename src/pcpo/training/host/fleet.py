@@ -5,14 +5,18 @@ import functools
 import json
 import os
 import pickle
+import select
 import signal
 import socket
 import subprocess
 import sys
 import time
 import weakref
-from collections.abc import Sequence
-from typing import NamedTuple, Protocol, runtime_checkable
+from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from queue import SimpleQueue
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import cloudpickle
 import numpy as np
@@ -34,6 +38,12 @@ _SETTINGS = {
 """Of the processes: there is one for each core already, and none may take the learner's GPU."""
 
 
+HALVES = 2
+"""Parts of the environments that are stepped by turns in one process."""
+
+_BYTES = {command: byte for byte, command in child.COMMANDS.items()}
+
+
 class Failure(NamedTuple):
     """What went wrong with a worker. Its environments are lost."""
 
@@ -46,13 +56,20 @@ class Failure(NamedTuple):
 
 @runtime_checkable
 class Fleet(Protocol):
-    """Environments in rows of a table, dealt to workers in turn: row i belongs to worker ``i % workers``."""
+    """Environments in rows of a table, dealt to workers in turn: row i belongs to worker ``i % workers``.
+
+    Workers work side by side, each on one command at a time.
+    """
 
     table: Table
     workers: int
 
-    def run(self, command: Command, rows: Int[np.ndarray, " n"]) -> list[Failure]:
-        """Has the environments of some rows do something, and waits until they have.
+    def begin(self, worker: int, command: Command, rows: Int[np.ndarray, " n"]) -> None:
+        """Has a worker do something with some of its rows, and does not wait for it."""
+        ...
+
+    def finished(self, workers: Collection[int]) -> dict[int, Failure | None]:
+        """Waits until one of these workers, who have all begun something, is done; those who are, and what went wrong.
 
         Raises:
             WorldError: If an environment does what none may do.
@@ -71,40 +88,90 @@ class Fleet(Protocol):
         """Ends all that was started."""
         ...
 
-
-class InProcess:
-    """All environments in this process."""
-
-    workers = 1
-
-    def __init__(self, task: HostTask, environments: int, threads: int | None = None) -> None:
-        self.table = private(layout_for(task, environments))
-        self._make = functools.partial(task.worlds, environments, *([threads] if task.in_process else []))
-        self._worlds: HostWorlds = self._make()
-
     def run(self, command: Command, rows: Int[np.ndarray, " n"]) -> list[Failure]:
-        """As `Fleet.run`."""
-        try:
-            self.table.obey(command, self._worlds, rows, rows)
-        except WorldError:
-            raise
-        except Exception as error:  # noqa: BLE001 (somebody else's code: it is reported, and tried again)
-            told = child.explain(error)
-            return [Failure(0, f"failed with {told['text']}", told["trace"])]
-        return []
+        """Has the environments of some rows do something, and waits until all of them have.
+
+        Raises:
+            WorldError: If an environment does what none may do.
+        """
+        dealt = {worker: rows[rows % self.workers == worker] for worker in range(self.workers)}
+        waiting = {worker for worker, its in dealt.items() if its.size}
+        for worker in waiting:
+            self.begin(worker, command, dealt[worker])
+        failures: list[Failure | None] = []
+        while waiting:
+            done = self.finished(waiting)
+            waiting -= done.keys()
+            failures += done.values()
+        return [failure for failure in failures if failure is not None]
+
+
+class InProcess(Fleet):
+    """All environments in this process: at once, or in two halves by turns where the engine has threads of its own.
+
+    While one half is being simulated, which needs no lock of Python's, the policy decides for the other and what it did
+    is recorded. Each half has half of the threads.
+    """
+
+    def __init__(self, task: HostTask, environments: int, threads: int = 1) -> None:
+        self.workers = min(HALVES, threads, environments) if task.in_process else 1
+        self.table = private(layout_for(task, environments))
+        self._make: list[Callable[[], HostWorlds]] = []
+        for worker in range(self.workers):
+            sizes = [len(range(worker, whole, self.workers)) for whole in (environments, threads)]
+            self._make.append(functools.partial(task.worlds, *(sizes if task.in_process else sizes[:1])))
+        self._worlds = [make() for make in self._make]
+        self._done: SimpleQueue[tuple[int, Failure | BaseException | None]] = SimpleQueue()
+        self._kept: dict[int, Failure | BaseException | None] = {}
+        self._threads = ThreadPoolExecutor(self.workers, "environments") if self.workers > 1 else None
+
+    def begin(self, worker: int, command: Command, rows: Int[np.ndarray, " n"]) -> None:
+        """As `Fleet.begin`, but with a single worker it does wait."""
+        if self._threads is None:
+            self._obey(worker, command, rows)
+        else:  # in this thread's context, which holds what numpy shall do about overflows
+            self._threads.submit(copy_context().run, self._obey, worker, command, rows)
+
+    def finished(self, workers: Collection[int]) -> dict[int, Failure | None]:
+        """As `Fleet.finished`."""
+        while not self._done.empty() or self._kept.keys().isdisjoint(workers):
+            worker, outcome = self._done.get()
+            self._kept[worker] = outcome
+        found: dict[int, Failure | None] = {}
+        for worker in self._kept.keys() & set(workers):
+            outcome = self._kept.pop(worker)
+            if isinstance(outcome, BaseException):
+                raise outcome
+            found[worker] = outcome
+        return found
 
     def replace(self, worker: int) -> None:
         """As `Fleet.replace`."""
-        del worker
-        self.close()
-        self._worlds = self._make()
+        self._worlds[worker].close()
+        self._worlds[worker] = self._make[worker]()
 
     def close(self) -> None:
-        """As `Fleet.close`."""
-        self._worlds.close()
+        """As `Fleet.close`; whatever is being simulated ends first."""
+        if self._threads is not None:
+            self._threads.shutdown()
+        for worlds in self._worlds:
+            worlds.close()
+
+    def _obey(self, worker: int, command: Command, rows: Int[np.ndarray, " n"]) -> None:
+        outcome: Failure | BaseException | None = None
+        try:
+            self.table.obey(command, self._worlds[worker], rows, rows // self.workers)
+        except WorldError as error:
+            outcome = error
+        except Exception as error:  # noqa: BLE001 (somebody else's code: it is reported, and tried again)
+            told = child.explain(error)
+            outcome = Failure(worker, f"failed with {told['text']}", told["trace"])
+        except BaseException as error:  # noqa: BLE001 (Ctrl-C, say, which is the caller's to handle)
+            outcome = error
+        self._done.put((worker, outcome))
 
 
-class Processes:
+class Processes(Fleet):
     """Environments spread over processes, which end with this one, however it ends."""
 
     def __init__(self, task: HostTask, environments: int, workers: int) -> None:
@@ -115,6 +182,7 @@ class Processes:
         self.table = shared(self._layout, self._memory)
         self._worlds = _pickled(task)
         self._workers: list[_Worker] = []
+        self._asked: dict[int, _Asked] = {}
         self._end = weakref.finalize(self, _end, self._workers, self._memory)
         try:
             for number in range(self.workers):
@@ -125,17 +193,25 @@ class Processes:
             self.close()
             raise
 
-    def run(self, command: Command, rows: Int[np.ndarray, " n"]) -> list[Failure]:
-        """As `Fleet.run`."""
-        self.table.wanted[:] = False
+    def begin(self, worker: int, command: Command, rows: Int[np.ndarray, " n"]) -> None:
+        """As `Fleet.begin`."""
+        self.table.wanted[worker :: self.workers] = False
         self.table.wanted[rows] = True
-        byte = next(byte for byte, meant in child.COMMANDS.items() if meant == command)
-        asked = [number for number in range(self.workers) if self.table.wanted[number :: self.workers].any()]
-        for number in asked:
-            self._workers[number].ask(byte)
-        deadline = time.monotonic() + self._task.patience
-        answers = [(number, self._workers[number].answer(deadline)) for number in asked]
-        return [self._failure(number, answer, f"a {command}") for number, answer in answers if answer is not None]
+        self._asked[worker] = _Asked(command, time.monotonic() + self._task.patience)
+        self._workers[worker].ask(_BYTES[command])
+
+    def finished(self, workers: Collection[int]) -> dict[int, Failure | None]:
+        """As `Fleet.finished`. Who has neither answered nor died when its time is over is taken to hang."""
+        until = min(self._asked[worker].deadline for worker in workers)
+        lines = {self._workers[worker].line: worker for worker in workers}
+        answered = [lines[line] for line in _readable(list(lines), max(until - time.monotonic(), 0.0))]
+        late = [worker for worker in workers if self._asked[worker].deadline <= until]
+        return {worker: self._outcome(worker) for worker in answered or late}
+
+    def _outcome(self, worker: int) -> Failure | None:
+        command, deadline = self._asked.pop(worker)
+        answer = self._workers[worker].answer(deadline)
+        return None if answer is None else self._failure(worker, answer, f"a {command}")
 
     def replace(self, worker: int) -> None:
         """As `Fleet.replace`."""
@@ -169,13 +245,21 @@ class Processes:
         return Failure(number, text, answer.trace)
 
 
+class _Asked(NamedTuple):
+    """What a worker has been asked for."""
+
+    command: Command
+    deadline: float
+
+
 class Hands(NamedTuple):
     """Who does the work. No part of the arithmetic."""
 
     workers: int | None = None
     """Processes of a task that is stepped in processes, 0 for none but this one; None for one per core."""
     threads: int | None = None
-    """Of a task that is stepped by threads; None for one per core."""
+    """Of a task that is stepped by threads; None for one per core. With more than one, half of the environments are
+    decided for while the others are stepped."""
 
     def check(self, task: HostTask) -> None:
         """Whether the task has use for what is given.
@@ -203,7 +287,9 @@ def fleet_for(task: HostTask, environments: int, hands: Hands) -> Fleet:
     processes = 1 if here else hands.workers or default_workers()
     if task.per_process is not None:
         environments = min(environments, processes * task.per_process)
-    return InProcess(task, environments, hands.threads) if here else Processes(task, environments, processes)
+    if here:
+        return InProcess(task, environments, hands.threads or default_workers())
+    return Processes(task, environments, processes)
 
 
 def with_trace(error: WorldError, failure: Failure) -> WorldError:
@@ -319,6 +405,16 @@ def _pickled(task: HostTask) -> bytes:
             f"{task.name} cannot be sent to the processes that step it ({error}); let the function that makes the "
             "environment open files, connections and the like itself, rather than use some that are open already"
         ) from None
+
+
+def _readable(lines: list[socket.socket], seconds: float) -> list[Any]:
+    """Which of some lines have something to read, or are closed; waits for one of them."""
+    if not hasattr(select, "poll"):
+        return select.select(lines, [], [], seconds)[0]
+    poll, numbers = select.poll(), {line.fileno(): line for line in lines}
+    for number in numbers:
+        poll.register(number, select.POLLIN)
+    return [numbers[number] for number, _ in poll.poll(1000 * seconds)]
 
 
 def default_workers() -> int:
