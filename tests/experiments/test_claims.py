@@ -167,6 +167,20 @@ def test_what_was_not_run_is_undecided_and_says_so(tmp_path):
     assert "not run yet" in page.questions_table(Data(tmp_path))
 
 
+def test_runs_of_different_lengths_are_compared_over_what_both_have(world, tmp_path):
+    """CPO with its first 20 updates only: whatever else PCPO does later, it is PCPO's first 20 that count."""
+    for variant, rows in (("pcpo-kl", 80), ("cpo", 20)):
+        source = world / "point-gather" / f"{variant}.seeds-0-4.json"
+        head, *lines = results.read_table(results.table_of(source)).decode().splitlines()
+        record = json.loads(source.read_text()) | {"updates": rows}
+        table = "\n".join([head, *lines[: 5 * rows]]) + "\n"
+        results.write(tmp_path / "point-gather", results.Unwritten(source.stem, table.encode(), record))
+    pair = Data(tmp_path).pair("point-gather", "pcpo-kl", "cpo")
+    assert [len(stratum.costs) for stratum in pair] == [20, 20]
+    whole = Data(world).stratum("point-gather", "pcpo-kl")
+    assert (pair[0].summed == whole.summed[:20]).all()
+
+
 def test_an_experiment_that_has_hardly_begun_decides_nothing(world):
     """The world has 80 updates of each; Point-Circle asks for 1,000, Bottleneck for 100."""
     begun = page.judged("equal-reward-point-circle", Data(world))

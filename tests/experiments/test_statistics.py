@@ -18,6 +18,7 @@ from pcpo.experiments.statistics import (
     reward_at_equal_violation,
     smoothed,
     summed,
+    time_to_reach,
     time_to_safety,
     violation_at_equal_reward,
 )
@@ -220,6 +221,13 @@ def test_each_seed_has_its_own_time_and_a_short_run_has_none():
     costs = np.stack([np.full(20, 1.0), np.r_[np.full(5, 9.0), np.full(15, 0.0)], np.full(20, 9.0)], axis=1)
     assert time_to_safety(costs, 2.0).tolist() == [0.0, 5.0, math.inf]
     assert np.isnan(time_to_safety(costs[:9], 2.0)).all()
+
+
+def test_a_bound_can_be_reached_long_before_it_is_kept():
+    costs = np.stack([np.r_[np.full(5, 9.0), np.full(10, 0.0), np.full(5, 9.0)], np.full(20, 9.0)], axis=1)
+    assert time_to_reach(costs, 1.0).tolist() == [4.0, math.inf]  # nine zeros and one nine: 0.9
+    assert time_to_safety(costs, 1.0).tolist() == [math.inf, math.inf]
+    assert np.isnan(time_to_reach(costs[:9], 1.0)).all()
 
 
 def test_a_straight_rise_does_not_fluctuate_and_a_zigzag_does():

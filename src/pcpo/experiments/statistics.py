@@ -240,6 +240,21 @@ def time_to_safety(costs: Table, bound: float) -> Seeds:
     return times
 
 
+def time_to_reach(costs: Table, bound: float) -> Seeds:
+    """The first update from which on each seed's mean over ten updates keeps a bound once, whatever comes later.
+
+    Where batches are small, noise alone breaks a bound again and again, and `time_to_safety` says little.
+
+    Args:
+        costs: One column per seed.
+        bound: A limit with what is tolerated above it.
+    """
+    if len(costs) < WINDOW:
+        return np.full(costs.shape[1], math.nan)
+    kept = np.lib.stride_tricks.sliding_window_view(costs, WINDOW, axis=0).mean(axis=-1) <= bound
+    return np.where(kept.any(axis=0), kept.argmax(axis=0), math.inf)
+
+
 def fluctuation(values: Table) -> Seeds:
     """How much each seed's curve jumps: the standard deviation of its second half around a straight line.
 

@@ -10,7 +10,7 @@ from pcpo.experiments.claims.evidence import SHORT, Data, of_seeds
 from pcpo.experiments.claims.judges import POINTS, SIX, Judge, not_checkable, on, together
 from pcpo.experiments.claims.main_section import KL, L2
 from pcpo.experiments.claims.verdicts import Judged, NotRunError, Verdict, agreed, all_of, decided, opposite
-from pcpo.experiments.statistics import fluctuation, found, iqm, last_tenth, ratio
+from pcpo.experiments.statistics import fluctuation, found, iqm, last_tenth, ratio, time_to_reach
 
 _PREFIX = {"point-circle": "pc", "point-gather": "pg"}
 _ILL = 1e3
@@ -115,7 +115,7 @@ def _fluctuates_more(data: Data, task: str) -> Judged:
 
 def _small_quick(data: Data, task: str) -> Judged:
     pair = (_variant(task, "cpo"), _variant(task, KL))
-    return say.later_safe(data, "small-batch", *pair, f"{SHORT[task]} CPO and KL")
+    return say.later_safe(data, "small-batch", *pair, f"{SHORT[task]} CPO and KL", time_to_reach)
 
 
 # Conjugate gradient on Grid.

@@ -54,6 +54,10 @@ class Stratum(NamedTuple):
     summed: Table
     excess: Table
 
+    def first(self, updates: int) -> "Stratum":
+        """The same, of the first updates only."""
+        return Stratum(*(table[:updates] for table in self))
+
 
 class Data:
     """The results of all experiments, read when they are first asked for.
@@ -99,6 +103,12 @@ class Data:
         above = [excess(run.column(f"costs.{name}"), float(run.limits[name][0])) for name in run.cost_names]
         return Stratum(run.column("discounted_return"), costs, summed(costs), sum(above, np.zeros(())))
 
+    def pair(self, experiment: str, a: str, b: str) -> tuple[Stratum, Stratum]:
+        """Two variants, over as many updates as both have: ends of runs of different lengths are not compared."""
+        strata = self.stratum(experiment, a), self.stratum(experiment, b)
+        n = min(len(stratum.rewards) for stratum in strata)
+        return strata[0].first(n), strata[1].first(n)
+
     def short(self) -> list[str]:
         """Which experiments that were asked for have less than half of their updates yet, in words."""
         least: dict[str, int] = {}
@@ -126,13 +136,13 @@ def of_seeds(
     data: Data, experiment: str, a: str, b: str, measure: Callable[[Stratum], Seeds], compare: Callable[[Any, Any], Any]
 ) -> Finding:
     """Two variants compared by the interquartile means of a number that each seed has."""
-    mine, others = (measure(data.stratum(experiment, name)) for name in (a, b))
+    mine, others = (measure(stratum) for stratum in data.pair(experiment, a, b))
     return found(lambda x, y: compare(iqm(x), iqm(y)), mine, others)
 
 
 def of_bills(data: Data, experiment: str, a: str, b: str, kind: str, statistic: Callable[[Bill, Bill], Any]) -> Finding:
     """A statistic of the mean rewards and the mean cumulative violations of two variants."""
-    strata = [data.stratum(experiment, name) for name in (a, b)]
+    strata = data.pair(experiment, a, b)
     return found_of_means(statistic, *((stratum.rewards, getattr(stratum, kind)) for stratum in strata))
 
 
@@ -140,7 +150,7 @@ def more_violation(data: Data, experiment: str, a: str, b: str, where: str) -> J
     """Whether A has violated more than B in all, however violations are counted: a ratio of means above 1."""
 
     def times(kind: str) -> Finding:
-        mine, others = (getattr(data.stratum(experiment, name), kind)[-1] for name in (a, b))
+        mine, others = (getattr(stratum, kind)[-1] for stratum in data.pair(experiment, a, b))
         return found(lambda x, y: ratio(x.mean(axis=-1), y.mean(axis=-1)), mine, others)
 
     return agreed(decided(f"{where} {word} x", times(kind), 1.0) for kind, word in COUNTED.items())
@@ -183,16 +193,18 @@ def other_reward(data: Data, experiment: str, a: str, b: str, where: str) -> Jud
     return different(f"{where} final reward by", finding)
 
 
-def later_safe(data: Data, experiment: str, a: str, b: str, where: str) -> Judged:
+def later_safe(
+    data: Data, experiment: str, a: str, b: str, where: str, measure: Callable[[Table, float], Seeds] = time_to_safety
+) -> Judged:
     """Whether A keeps the limit only later than B; whoever never does is counted as if after the last update."""
     bound = data.bound(experiment, b)
 
     def times(stratum: Stratum) -> Seeds:
-        return np.minimum(time_to_safety(stratum.costs, bound), float(len(stratum.costs)))
+        return np.minimum(measure(stratum.costs, bound), float(len(stratum.costs)))
 
     finding = of_seeds(data, experiment, a, b, times, lambda x, y: x - y)
-    ends = [float(iqm(times(data.stratum(experiment, name)))) for name in (a, b)]
-    last = len(data.run(experiment, a).updates)
+    pair = data.pair(experiment, a, b)
+    ends, last = [float(iqm(times(stratum))) for stratum in pair], len(pair[0].costs)
     said = " and ".join("never" if end >= last else f"from {end:.3g}" for end in ends)
     return decided(f"{where} safe {said}, later by", finding)
 
@@ -220,9 +232,9 @@ def larger(
 def spread_more(data: Data, experiment: str, a: str, b: str, where: str, column: str) -> Judged:
     """Whether seeds of A differ more than those of B, over all updates: a ratio of standard deviations above 1."""
 
-    def moments(name: str) -> tuple[Table, Table]:
+    def moments(stratum: Stratum) -> tuple[Table, Table]:
         """Of the differences from the mean over all seeds, since squares of large numbers would swallow them."""
-        table = getattr(data.stratum(experiment, name), column)
+        table = getattr(stratum, column)
         centred = table - table.mean(axis=1, keepdims=True)
         return centred, centred**2
 
@@ -235,7 +247,9 @@ def spread_more(data: Data, experiment: str, a: str, b: str, where: str, column:
         tiny = 1e-6 * np.maximum(above.max(), below.max())  # draws of one seed only: nothing differs but by rounding
         return np.where(np.minimum(above, below) > tiny, ratio(above, below), np.nan)
 
-    return decided(f"{where} x", found_of_means(times, moments(a), moments(b)), 1.0)
+    return decided(
+        f"{where} x", found_of_means(times, *(moments(stratum) for stratum in data.pair(experiment, a, b))), 1.0
+    )
 
 
 def share_of(run: Series, statuses: tuple[str, ...], updates: int) -> Seeds:

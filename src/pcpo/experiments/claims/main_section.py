@@ -118,7 +118,7 @@ def _on_average(column: str, above: str, below: str, claimed: float, data: Data)
     ]
     if missing:
         return missing[0]
-    ends = [_ends(data.stratum(task, rule), column) for task in SIX for rule in (above, below)]
+    ends = [_ends(stratum, column) for task in SIX for stratum in data.pair(task, above, below)]
 
     def mean_ratio(*values: Any) -> Any:
         pairs = zip(values[::2], values[1::2], strict=True)

@@ -40,8 +40,10 @@ def judged(key: str, data: Data) -> Judged:
     data.asked.clear()
     found = JUDGES[key](data)
     short = data.short()
-    if not short or found.verdict not in {Verdict.REPRODUCED, Verdict.NOT_REPRODUCED}:
+    if not short:
         return found
+    if found.verdict not in {Verdict.REPRODUCED, Verdict.NOT_REPRODUCED}:
+        return Judged(found.verdict, f"{found.evidence}; updates so far: {', '.join(short)}")
     return Judged(
         Verdict.UNDECIDED, f"so far {found.verdict.value}, with updates of {', '.join(short)}: {found.evidence}"
     )

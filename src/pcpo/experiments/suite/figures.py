@@ -178,6 +178,7 @@ def draw_price(axes: "matplotlib.axes.Axes", view: View) -> None:
         if there.any():
             plots.point(axes, (spent[there][-1], reward[there][-1]), look.color, size=5.0)
     axes.set_xscale("log")
+    _plain_ticks(axes.xaxis)
     axes.set_title("reward against cumulative constraint value", fontweight="bold")
     axes.set_xlabel("$J_C$, added over updates")
     axes.set_ylabel("reward, discounted, per episode")
@@ -256,7 +257,7 @@ def _show_the_smaller(axes: "matplotlib.axes.Axes", view: View) -> None:
     usual, most = float(np.median(largest)), float(np.max(largest))
     if usual <= 0.0 or most < _DWARFED * usual:
         return
-    low = min(float(np.nanmin(curve, initial=0.0)) for curve in curves) - 0.3 * usual
+    low = min(float(np.nanmin(curve, initial=0.0)) for curve in curves) - 0.12 * usual
     high = axes.get_ylim()[1]
     axes.set_yscale("asinh", linear_width=usual)
     axes.set_ylim(low, high)
@@ -272,7 +273,19 @@ def _log_scale(axes: "matplotlib.axes.Axes") -> None:
     values = [np.asarray(line.get_ydata(), dtype=float) for line in axes.lines]
     if any((value > 0.0).any() for value in values):
         axes.set_yscale("log")
+        _plain_ticks(axes.yaxis)
         axes.grid(axis="y", color="#e6e6e6", linewidth=0.7)
+
+
+def _plain_ticks(axis: Any) -> None:
+    """Plain numbers on a logarithmic axis: powers of ten, and where there are few of them 2 and 5 times those, too."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    low, high = axis.get_view_interval()
+    few = low > 0.0 and np.log10(high / low) < 2.5
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if few else (1.0,)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}" if value >= 1.0 else f"{value:g}"))
+    axis.set_minor_formatter(NullFormatter())
 
 
 PANELS: Mapping[str, tuple[Panel, ...]] = {
