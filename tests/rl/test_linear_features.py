@@ -71,6 +71,49 @@ def test_float32_estimates_what_double_precision_does():
     np.testing.assert_allclose(found.weights[:, 4], found.weights[:, SIZE + 4], rtol=0.05)
 
 
+def test_float32_weights_are_those_of_double_precision_where_features_are_nearly_the_same():
+    """As in traffic: many observations are 0 or 1 or hardly vary, and sizes differ by thousands."""
+    rng = np.random.default_rng(2)
+    o = rng.normal(size=(T, E, SIZE))
+    o[..., 1] = o[..., 0] > 0
+    o[..., 2] = o[..., 1] + 1e-3 * o[..., 2]
+    o[..., 3] = 9.0 + 1e-2 * o[..., 3]
+    o[..., 4] *= 1e-3
+    observations = (o * MASK[..., None]).astype(np.float32)
+    y = data()[1].astype(np.float32)
+    found = compiled(jnp.asarray(observations), jnp.asarray(y), jnp.asarray(MASK), LinearOptions())
+    f = np.asarray(features(jnp.asarray(observations.reshape(-1, SIZE)), jnp.asarray(TIMES)), float)[MASK.ravel()]
+    size = f.shape[1]
+    stacked = np.vstack([f, np.sqrt(1e-5) * np.eye(size)])
+    wanted = np.vstack([y.reshape(K, -1)[:, MASK.ravel()].T.astype(float), np.zeros((size, K))])
+    expected = np.linalg.lstsq(stacked, wanted, rcond=None)[0].T
+    assert np.linalg.cond(stacked) > 1e4
+    assert found.weights.dtype == jnp.float32
+    np.testing.assert_allclose(found.weights, expected, rtol=1e-5, atol=1e-6 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("ridge", [0.0, 1e-30])
+def test_weights_are_finite_without_a_ridge_that_could_be_felt(ridge):
+    """A feature that is always zero, and one that equals its square."""
+    observations, y = data()
+    observations[..., 0] = 0.0
+    found = compiled(jnp.asarray(observations), jnp.asarray(y), jnp.asarray(MASK), LinearOptions(ridge))
+    assert np.all(np.isfinite(found.weights))
+    shortest, f, wanted = by_hand(observations, y, 0.0)
+    estimates, others = np.asarray(found.weights) @ f.T, shortest @ f.T
+    np.testing.assert_allclose(estimates, others, atol=1e-7 * np.abs(wanted).max())
+
+
+def test_seeds_are_fitted_at_once_in_float32():
+    observations, y = data()
+    pair = [np.stack([each, 2.0 * each]).astype(np.float32) for each in (observations, y)]
+    both = jax.jit(jax.vmap(lambda o, t: fit(o, t, jnp.asarray(MASK), LinearOptions())))(*map(jnp.asarray, pair))
+    assert both.weights.dtype == jnp.float32
+    for i in range(2):
+        one = compiled(jnp.asarray(pair[0][i]), jnp.asarray(pair[1][i]), jnp.asarray(MASK), LinearOptions())
+        np.testing.assert_allclose(both.weights[i], one.weights, rtol=1e-5, atol=1e-6 * np.abs(one.weights).max())
+
+
 def test_padding_changes_nothing():
     observations, y = data()
     dirty = np.where(MASK[..., None], observations, 1e3), np.where(MASK[None], y, -1e3)
