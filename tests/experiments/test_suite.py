@@ -1,14 +1,16 @@
 """Experiments that train: what was stopped goes on as if it had not been, and two machines make what one would make."""
 
+import dataclasses
 import gzip
 import json
 from types import SimpleNamespace
 
 import jax
+import numpy as np
 import pytest
 
 from pcpo.cli import main
-from pcpo.experiments.suite import listing, presets, results, runner
+from pcpo.experiments.suite import figures, listing, presets, results, runner
 from pcpo.experiments.suite.plan import Experiment, Scale, Share, Unit, Variant, groups, units
 from pcpo.experiments.suite.runner import Budget
 from pcpo.tasks.api import DeviceTask
@@ -273,6 +275,40 @@ def test_a_mistake_ends_with_code_2_and_one_line_that_helps(line, parts, capsys,
     err = capsys.readouterr().err.splitlines()[-1]
     assert err.startswith("pcpo: ")
     assert not [part for part in parts if part not in err], err
+
+
+def test_an_interrupted_experiment_has_drawn_what_there_is_and_ends_as_interrupted(capsys, monkeypatch, tmp_path):
+    drawn: list[str] = []
+    monkeypatch.setattr(runner, "run", lambda *_: runner.Ran(7, 2, "interrupted"))
+    monkeypatch.setattr(figures, "draw", lambda experiment, _: drawn.append(experiment.name) or [])
+    assert main(["reproduce", "point-circle", "-o", str(tmp_path)]) == 130
+    out, err = capsys.readouterr()
+    assert drawn == ["point-circle"]
+    assert f"done     2 of 7 pieces of work in {tmp_path}" in out
+    assert "stopped  interrupted; the same command goes on" in out
+    assert err == "pcpo: interrupted\n"
+
+
+def test_long_lines_are_drawn_as_means_and_short_ones_as_they_are(whole):
+    """Of 600 updates three are one point: 250 points at most."""
+    run = results.read_series(whole)["wide"]
+    assert figures.drawable(run).updates.tolist() == run.updates.tolist()
+    n = 600
+    costs = np.arange(n, dtype=float)[:, None] * np.ones((1, 2))
+    gaps = np.where(np.arange(n) % 10, np.nan, 7.0)[:, None] * np.ones((1, 2))
+    long = dataclasses.replace(
+        run,
+        updates=np.arange(n),
+        limits={"cost": np.full(n, 5.0)},
+        columns={"costs.cost": costs, "condition": gaps},
+        statuses=(("ok", "ok"),) * n,
+    )
+    drawn = figures.drawable(long)
+    assert drawn.updates[:3].tolist() == [0, 3, 6]
+    assert drawn.columns["costs.cost"][:3, 0].tolist() == [1.0, 4.0, 7.0]
+    assert drawn.columns[figures.SO_FAR][1, 0] == pytest.approx((6 + 10 + 15) / 3)
+    assert drawn.columns["condition"][0, 0] == 7.0
+    assert np.isnan(drawn.columns["condition"][1, 0])
 
 
 def test_a_piece_of_work_says_its_seeds():

@@ -1,5 +1,7 @@
 """What the results say, in the terms that claims are made in."""
 
+import functools
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -163,7 +165,13 @@ def dearer_at_equal_reward(
     parts: list[Judged] = []
     for kind, word in COUNTED.items():
         finding, name = of_bills(data, experiment, a, b, kind, violation_at_equal_reward), f"{where} {word} x"
-        parts.append(decided(name, finding, 1.0) if claimed is None else as_large_as(name, finding, claimed))
+        if claimed is None:
+            parts.append(decided(name, finding, 1.0))
+            continue
+        verdict, said = as_large_as(name, finding, claimed)
+        half = of_bills(data, experiment, a, b, kind, functools.partial(violation_at_equal_reward, share=0.5))
+        early = "" if math.isnan(half.value) else f" (half way to that reward x {half})"
+        parts.append(Judged(verdict, said + early))
     return agreed(parts)
 
 

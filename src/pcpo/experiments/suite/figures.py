@@ -109,7 +109,7 @@ def drawable(run: Series) -> Series:
         return dataclasses.replace(run, columns=columns)
     starts = np.arange(0, len(run.updates), width)
 
-    def blocks(values: Table) -> Table:
+    def blocks(values: Table) -> Any:
         """Of numbers that are not there for every update, the mean of those that are."""
         known = np.isfinite(values)
         counts = np.add.reduceat(known, starts, axis=0)
