@@ -56,8 +56,20 @@ class Finding(NamedTuple):
     def __str__(self) -> str:
         """Three digits, and the interval in brackets."""
         if self.interval is None:
-            return f"{self.value:.3g}"
-        return f"{self.value:.3g} ({self.interval.low:.3g} to {self.interval.high:.3g})"
+            return three_digits(self.value)
+        return f"{three_digits(self.value)} ({three_digits(self.interval.low)} to {three_digits(self.interval.high)})"
+
+
+def three_digits(number: float) -> str:
+    """A number rounded to three digits, without powers of ten where it is not very large or small.
+
+    Example:
+        >>> [three_digits(number) for number in (0.12345, 12.345, 12345.0, math.inf)]
+        ['0.123', '12.3', '12,300', 'inf']
+    """
+    if 1000.0 <= abs(number) < 1e9:
+        return f"{float(f'{number:.3g}'):,.0f}"
+    return f"{number:.3g}"
 
 
 # The middle and the interval. Statistics work on all draws at once.

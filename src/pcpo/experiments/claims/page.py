@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pcpo.experiments.claims import appendix, main_section
+from pcpo.experiments.claims.ends import ends_table
 from pcpo.experiments.claims.evidence import Data
 from pcpo.experiments.claims.ours import QUESTIONS
 from pcpo.experiments.claims.quotes import PLACES
@@ -143,6 +144,7 @@ def tables(directory: Path) -> dict[str, str]:
     return {
         "count": counted(answers),
         "claims": claims_table(answers),
+        "ends": ends_table(data),
         "questions": questions_table(data),
         "runs": runs_table(directory),
     }
