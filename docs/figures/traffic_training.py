@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 from PIL import Image
 
 from pcpo.experiments import plots
@@ -85,6 +86,7 @@ def draw(found, setting, marks, file):
                     textcoords="offset points", color=plots.GREY, fontsize=8.5,
                 )  # fmt: skip
             axes.set(title=f"{name} of an episode", xlabel="updates", xlim=(0, length - 1))
+            axes.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
             if name == "cost":
                 axes.set_ylim(bottom=0)
                 axes.legend(frameon=False, loc="upper right", ncols=2)
@@ -117,7 +119,9 @@ if __name__ == "__main__":
     if sys.argv[1:]:
         NUMBERS.write_text(json.dumps(read(sys.argv[1:]), indent=0).replace(",\n", ", ") + "\n")
     found = json.loads(NUMBERS.read_text())
-    cycles = json.loads(POLICIES.read_text())["E1"]["grid"]["cycles"]
+    policies = json.loads(POLICIES.read_text())
+    cycles, later = (policies[era]["grid"]["cycles"] for era in ("E1", "E3"))
     draw(found, "grid E1", {"reward": {"always ask: no cost": cycles["3"][0]}}, "traffic-grid-e1.png")
+    draw(found, "grid E3", {"reward": {"always ask: no cost": later["4"][0]}}, "traffic-grid-e3.png")
     draw(found, "bottleneck E1", {"reward": {"do nothing: no cost": 406.0}}, "traffic-bottleneck-e1.png")
     sys.stdout.write(told(found))
