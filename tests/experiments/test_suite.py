@@ -186,6 +186,26 @@ def test_runs_are_merged_by_their_settings_whatever_they_are_called(whole, tmp_p
         elsewhere.rename(whole / "runs" / "wide.seed-1")
 
 
+def test_the_first_updates_can_be_taken_alone(whole, tmp_path):
+    assert len(runner.merge(TINY, [whole], tmp_path / "two", updates=2)) == 4
+    runner.run(TINY, tmp_path / "short", Budget(updates=2, seeds=1, only=("wide",)))
+    name = "wide.seed-0.csv.gz"
+    assert contents(tmp_path / "two")[name] == contents(tmp_path / "short")[name]
+    assert results.read_series(tmp_path / "two")["narrow"].updates.tolist() == [0, 1]
+
+
+def test_a_run_from_before_a_setting_existed_is_understood(whole, tmp_path):
+    """It was as its default is."""
+    old = tmp_path / "old"
+    old.mkdir()
+    record = json.loads((whole / "runs/wide.seed-1/config.json").read_text())
+    del record["config"]["environments"]
+    (old / "config.json").write_text(json.dumps(record))
+    (old / "metrics.jsonl").write_bytes((whole / "runs/wide.seed-1/metrics.jsonl").read_bytes())
+    assert runner.merge(TINY, [old], tmp_path / "out") == ["wide.seed-1"]
+    assert contents(tmp_path / "out")["wide.seed-1.csv.gz"] == contents(whole)["wide.seed-1.csv.gz"]
+
+
 def test_whoever_has_come_further_wins(whole, tmp_path):
     runner.run(TINY, tmp_path, Budget(seeds=1, updates=3, only=("wide",)))
     assert "wide.seed-0" in runner.merge(TINY, [whole], tmp_path)

@@ -46,7 +46,7 @@ class Training:
     updates: Annotated[int | None, number("--updates", int, 1, 10_000_000, "leave it out for the experiment's own")] = (
         None
     )
-    """Updates of each run; more can be made later. Safe: all; the experiment's own by default."""
+    """Updates of each run; more can be made later. With --merge, how many to take. Safe: all; its own by default."""
     hours: Annotated[float | None, number("--hours", float, 1e-6, 10_000.0, "try --hours 1")] = None
     """Hours of the clock, after which all is saved; the same command goes on. Safe: all; no end by default."""
     batch_size: Annotated[int | None, number("--batch-size", int, 1, 100_000_000, "try --batch-size 500")] = None
@@ -96,7 +96,7 @@ class Training:
     def _merge(self, experiment: Experiment) -> None:
         from pcpo.experiments.suite import runner
 
-        new = runner.merge(experiment, self.merge, self.out)
+        new = runner.merge(experiment, self.merge, self.out, self.updates)
         print("merged   " + (", ".join(new) or "nothing that was not there already"))
 
 

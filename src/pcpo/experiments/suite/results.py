@@ -23,7 +23,7 @@ from pcpo.experiments.series import Series, Table
 from pcpo.experiments.suite.plan import seeds_named
 from pcpo.training.config import Config
 from pcpo.training.files import RunError, read_json, write_json, write_whole
-from pcpo.training.run import Record, Run, identity
+from pcpo.training.run import CONFIG, Record, Run, identity
 
 CORE = ("discounted_return", "episode_length", "costs", "kl")
 """What is kept of every update; ``costs`` of each."""
@@ -188,6 +188,24 @@ def read_piece(path: Path) -> Piece:
     if not isinstance(updates, int) or len(rows) != updates * seeds or not isinstance(plain.get("variant"), str):
         raise RunError(f"{table} has {len(rows)} rows, but {path} says otherwise; restore both from a copy")
     return Piece(plain["variant"], record, updates, rows, path)
+
+
+def open_run(directory: Path) -> Run:
+    """The run in a directory, also if it was made before some of today's settings existed.
+
+    Raises:
+        RunError: If it cannot be read.
+    """
+    path = directory / CONFIG
+    return Run(directory, Record.from_json(_with_newer_settings(read_json(path)), path))
+
+
+def first_updates(piece: Unwritten, updates: int) -> Unwritten:
+    """The beginning of a piece of work; all of it where it has no more updates."""
+    if piece.record["updates"] <= updates:
+        return piece
+    lines = piece.table.splitlines(keepends=True)[: 1 + updates * piece.record["config"]["seeds"]]
+    return Unwritten(piece.name, b"".join(lines), piece.record | {"updates": updates})
 
 
 def table_of(record: Path) -> Path:

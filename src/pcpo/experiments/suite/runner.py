@@ -133,13 +133,14 @@ def _manner(display: Display, deadline: float | None) -> loop.Manner:
 # Results from elsewhere.
 
 
-def merge(experiment: Experiment, sources: Sequence[Path], directory: Path) -> list[str]:
+def merge(experiment: Experiment, sources: Sequence[Path], directory: Path, updates: int | None = None) -> list[str]:
     """Puts results of other directories among those of an experiment. What is of another experiment is left out.
 
     Args:
         experiment: Which.
         sources: Directories with results, or with runs of `pcpo train`, at any depth.
         directory: Where the results of all go; what is there already stays, unless a source has come further.
+        updates: How many are taken of each piece, at most; all of them by default.
 
     Returns:
         The names of the pieces that were written.
@@ -148,35 +149,36 @@ def merge(experiment: Experiment, sources: Sequence[Path], directory: Path) -> l
         RunError: If nothing fits, a file is damaged, two sources disagree, or a seed would be there twice.
     """
     chosen = {piece.path.stem: (piece.updates, _as_written(piece)) for piece in results.read(directory)}
-    there = {name: updates for name, (updates, _) in chosen.items()}
+    there = {name: count for name, (count, _) in chosen.items()}
     found = 0
     for source in sources:
         if not source.is_dir():
             raise RunError(f"{source} is no directory; give one with results or with runs")
-        for updates, piece in _offers(experiment, source):
+        for offered in _offers(experiment, source):
             found += 1
-            before = chosen.get(piece.name)
-            if before is not None and before[0] == updates and before[1].table != piece.table:
+            piece = offered if updates is None else results.first_updates(offered, updates)
+            count, before = piece.record["updates"], chosen.get(piece.name)
+            if before is not None and before[0] == count and before[1].table != piece.table:
                 raise RunError(f"{piece.name} in {source} differs from what another source has; merge only one of them")
-            if before is None or before[0] < updates:
-                chosen[piece.name] = updates, piece
+            if before is None or before[0] < count:
+                chosen[piece.name] = count, piece
     if not found:
         where = ", ".join(map(str, sources))
         raise RunError(f"there is nothing of {experiment.name} in {where}; its settings must be those of its variants")
     _check_seeds({name: piece for name, (_, piece) in chosen.items()})
-    new = [name for name, (updates, _) in chosen.items() if there.get(name) != updates]
+    new = [name for name, (count, _) in chosen.items() if there.get(name) != count]
     for name in new:
         results.write(directory, chosen[name][1])
     return new
 
 
-def _offers(experiment: Experiment, source: Path) -> list[tuple[int, results.Unwritten]]:
-    """What a source has of an experiment, by its settings and not by its name, with the number of updates."""
-    found: list[tuple[int, results.Unwritten]] = []
+def _offers(experiment: Experiment, source: Path) -> list[results.Unwritten]:
+    """What a source has of an experiment, by its settings and not by its name."""
+    found: list[results.Unwritten] = []
     for path in sorted(source.rglob("*.seed*-*.json")):
         piece = results.read_piece(path)
         found += [
-            (piece.updates, _as_written(piece, variant.name))
+            _as_written(piece, variant.name)
             for variant in experiment.variants
             if results.same(piece, variant.config(piece.seeds, 1))
         ]
@@ -184,11 +186,11 @@ def _offers(experiment: Experiment, source: Path) -> list[tuple[int, results.Unw
     for path in sorted(source.rglob(CONFIG)):
         if not (path.parent / "metrics.jsonl").is_file() or compact & set(path.parents):
             continue  # no run, or one whose results stand beside it
-        run = Run.open(path.parent)
+        run = results.open_run(path.parent)
         for variant in experiment.variants:
             config = variant.config(run.seeds, run.config.updates)
             if identity(run.config) == identity(config) and run.config.limits == config.limits and run.updates:
-                found.append((run.updates, results.compact(run, variant.name)))
+                found.append(results.compact(run, variant.name))
     return found
 
 
