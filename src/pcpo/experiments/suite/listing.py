@@ -30,7 +30,8 @@ def state(experiment: Experiment, directories: Iterable[Path]) -> str:
     for directory in directories:
         updates = done(directory)
         complete = sum(updates.get(name, 0) >= experiment.scale.updates for name in wanted)
-        started = {name.split(".seed")[0] for name in updates} & {each.name for each in experiment.variants}
+        variants = {each.name for each in experiment.variants}
+        started = [name for name in updates if name.split(".seed")[0] in variants]
         best = max(best, (complete, max(0, len(started) - complete)))
     complete, begun = best
     if complete == len(wanted):
