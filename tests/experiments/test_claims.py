@@ -214,6 +214,11 @@ def test_one_seed_decides_nothing(world, tmp_path):
     assert "without an interval" in judged.evidence
 
 
+@pytest.mark.parametrize("name", ["optimization-path", "bounds"])
+def test_numbers_that_are_kept_twice_are_the_same(name):
+    assert (ROOT / f"results/{name}/{name}.json").read_bytes() == (ROOT / f"docs/figures/{name}.json").read_bytes()
+
+
 # The page.
 
 

@@ -1,6 +1,7 @@
 """What the paper does not ask, answered from the results in the same way: a number, its interval, or "not run yet"."""
 
 import functools
+import json
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
@@ -109,6 +110,15 @@ def _bounds(data: Data, task: str) -> str:
     return f"{SHORT[task]} " + ", ".join(told)
 
 
+def _theorems(data: Data) -> str:
+    """What `pcpo reproduce bounds` found of the worst-case bounds, where every expectation is exact."""
+    path = data.directory / "bounds" / "bounds.json"
+    if not path.is_file():
+        return "not run yet: bounds"
+    found_ = json.loads(path.read_text(encoding="utf-8"))["verdicts"]
+    return "; ".join(f"{each['claim']} ({each['place']}) **{each['verdict']}**: {each['evidence']}" for each in found_)
+
+
 def _sign(rule: str, data: Data, task: str) -> str:
     return _pair("sign", rule, f"{rule}-flipped", data, task)
 
@@ -131,5 +141,6 @@ QUESTIONS: Mapping[str, Callable[[Data], str]] = {
         _each, POINTS, _came_true
     ),
     "What does bound_estimate say in practice?": functools.partial(_each, POINTS, _bounds),
+    "Do the theorems' worst-case bounds hold where everything is exact?": _theorems,
 }
 """Each question and what answers it."""
