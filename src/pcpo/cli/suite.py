@@ -46,7 +46,7 @@ class Training:
     updates: Annotated[int | None, number("--updates", int, 1, 10_000_000, "leave it out for the experiment's own")] = (
         None
     )
-    """Updates of each run; more can be made later. With --merge, how many to take. Safe: all; its own by default."""
+    """Updates of each run; more can be made later; of merged ones, how many to take. Safe: all; its own by default."""
     hours: Annotated[float | None, number("--hours", float, 1e-6, 10_000.0, "try --hours 1")] = None
     """Hours of the clock, after which all is saved; the same command goes on. Safe: all; no end by default."""
     batch_size: Annotated[int | None, number("--batch-size", int, 1, 100_000_000, "try --batch-size 500")] = None
