@@ -155,6 +155,19 @@ def test_half_of_the_common_improvement_by_hand():
     assert violation_at_equal_reward(a, b, share=0.5) == 60.0 / 15.0
 
 
+def test_the_top_is_reached_whatever_rounding_does():
+    """Rewards whose sums and differences do not come out even: the level is the lower top itself, not nearly it."""
+    random = np.random.default_rng(0)
+    curves = [np.cumsum(random.random((40, 200)), axis=0) / 3.0 + random.random(200) for _ in range(2)]
+    spent = np.cumsum(np.ones((40, 200)), axis=0)
+    ratios = violation_at_equal_reward((curves[0], spent), (curves[1], spent))
+    tops = [smoothed(curve).max(axis=0) for curve in curves]
+    lower = np.minimum(*tops)
+    times = [np.argmax(smoothed(curve) >= lower, axis=0) + 1 for curve in curves]
+    assert ratios.tolist() == (times[1] / times[0]).tolist()
+    assert (np.maximum(*times) == 40).all()  # whoever has the lower top reaches it at the end
+
+
 def test_without_a_common_improvement_there_is_no_answer():
     rising, falling = held(0, 1), held(0, -1)
     spent = np.ones((20, 1))

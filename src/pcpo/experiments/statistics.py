@@ -201,7 +201,7 @@ def violation_at_equal_reward(a: Bill, b: Bill, share: float = 1.0) -> Any:
     curves = [smoothed(rewards) for rewards, _ in (a, b)]
     start = np.maximum(*(curve[0] for curve in curves))
     top = np.minimum(*(curve.max(axis=0) for curve in curves))
-    level = start + share * (top - start)
+    level = top - (1.0 - share) * (top - start)  # exactly the top where all of it is asked for, so that it is reached
     prices = [
         np.take_along_axis(violations, np.argmax(curve >= level, axis=0)[None], axis=0)[0]
         for curve, (_, violations) in zip(curves, (a, b), strict=True)
