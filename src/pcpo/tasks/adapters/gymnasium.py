@@ -20,7 +20,7 @@ from pcpo.tasks.adapters.gymnasium_worlds import GymnasiumWorlds, Kind, Maker, c
 from pcpo.tasks.host import HostTask
 
 ENVIRONMENTS = 16
-"""In lock step."""
+"""Of one batch, unless the command says otherwise."""
 
 
 def from_gymnasium(
