@@ -34,21 +34,30 @@ BARE, COLLECT, UPDATE = "bare Batch.step", "collecting", "update"
 
 
 def test_collecting_and_updating(seconds: float) -> None:
-    """A batch of about 100,000 steps of an untrained policy, and the update on it."""
+    """A batch of about 100,000 steps of an untrained policy, which soon falls, and the update on it."""
+    _race(seconds, deterministic=False)
+
+
+def test_collecting_whole_episodes(seconds: float) -> None:
+    """The same of robots that stand, as those of a trained policy do: its likeliest actions are close to zero."""
+    _race(seconds, deterministic=True)
+
+
+def _race(seconds: float, deterministic: bool) -> None:
     program, state, hyper = _program()
     with arithmetic(program.precision):
-        episodes = _episodes(program, state)
+        episodes = _episodes(program, state, deterministic)
         one = of_one(state, 0)
 
         def collect() -> Any:
-            return program._play(one, 0, PLAY, 0, episodes).log.batch()
+            return program._play(one, 0, PLAY, 0, episodes, deterministic).log.batch()
 
         batch = collect()
-        steps = int(batch.mask.sum())
+        steps, robots = int(batch.mask.sum()), min(program.environments, episodes)
         update = functools.partial(program._update, one, batch, typed(hyper), jnp.uint32(0))
         jax.block_until_ready(update())
         race = _timing.race(
-            Contender(BARE, _bare(program.environments, steps), 0.0, 0.0),
+            Contender(BARE, _bare(robots, steps), 0.0, 0.0),
             Contender(COLLECT, collect, 0.0, 0.0),
             Contender(UPDATE, update, 0.0, 0.0),
             seconds=seconds,
@@ -56,7 +65,7 @@ def test_collecting_and_updating(seconds: float) -> None:
         )
     program.close()
     _timing.print_table(
-        f"Ant-Circle: {episodes} episodes, {steps} steps in {batch.played.size} rows, {program.environments} robots "
+        f"Ant-Circle: {episodes} episodes, {steps} steps in {batch.played.size} rows, {robots} robots "
         f"({race.rounds} rounds)",
         ("", "steps per second", "time over bare", "core time over bare"),
         [
@@ -114,9 +123,9 @@ def _program() -> tuple[HostProgram, Any, Any]:
     return program, program.init(config.hyper()), config.hyper()
 
 
-def _episodes(program: HostProgram, state: Any) -> int:
+def _episodes(program: HostProgram, state: Any, deterministic: bool) -> int:
     """So many that a batch has about 100,000 steps, of the numbers that training chooses from."""
-    mask = program.rollout(state, 1, program.episodes).mask
+    mask = program.rollout(state, 1, program.episodes, deterministic).mask
     return next_episodes(STEPS, program.episodes, float(mask.sum()) / program.episodes)
 
 
@@ -141,5 +150,8 @@ def _bare(n: int, steps: int) -> Callable[[], float]:
 
 if __name__ == "__main__":
     _timing.run_directly(
-        "What training adds to the ant's simulator.", test_collecting_and_updating, test_the_centre_of_mass
+        "What training adds to the ant's simulator.",
+        test_collecting_and_updating,
+        test_collecting_whole_episodes,
+        test_the_centre_of_mass,
     )
