@@ -104,6 +104,15 @@ def _raise():
     raise RuntimeError("the robot fell apart")
 
 
+class _SpeechlessError(RuntimeError):
+    def __str__(self):
+        raise ValueError("no words")
+
+
+def _fail_without_words():
+    raise _SpeechlessError
+
+
 def _refuse():
     raise WorldError("walk: what no environment may do")
 
@@ -115,6 +124,7 @@ def _interrupt():
 FAULTS = {
     "is interrupted": _interrupt,
     "raises": _raise,
+    "fails without words": _fail_without_words,
     "refuses": _refuse,
     "exits": lambda: os._exit(7),
     "is killed": lambda: os.kill(os.getpid(), signal.SIGKILL),

@@ -264,11 +264,31 @@ def test_halves_that_are_stepped_by_turns(batch, threads, halves):
     assert_same(played(a_task, 5, Hands(threads=threads)).rollout, batch)
 
 
-def test_a_half_that_fails_is_made_anew(batch, tmp_path):
-    faulty = Faulty("raises", 104, 3, str(tmp_path / "faults"))
+@pytest.mark.parametrize("fault", ["raises", "fails without words"])
+def test_a_half_that_fails_is_made_anew(batch, fault, tmp_path):
+    faulty = Faulty(fault, 104, 3, str(tmp_path / "faults"))
     again = played(task(lambda n, threads: faulty(n), in_process=True), 4, Hands(threads=2))
     assert_same(again.rollout, batch)
     assert again.failures == 1
+
+
+def test_where_one_half_cannot_be_made_the_other_is_closed():
+    closed = []
+
+    class Closing(Walks):
+        def close(self):
+            closed.append(self)
+
+    def make(n, threads):
+        if len(made) == 1:
+            raise RuntimeError("no second one")
+        made.append(n)
+        return Closing(n)
+
+    made = []
+    with pytest.raises(RuntimeError, match="no second one"):
+        fleet_for(task(make, in_process=True), 4, Hands(threads=2))
+    assert len(closed) == 1
 
 
 def test_what_a_half_may_not_do_and_ctrl_c_reach_the_caller(tmp_path):

@@ -70,6 +70,12 @@ def test_a_correction_that_the_other_half_does_not_confirm(share, violation, alg
         assert "--cost-gae-lambda cost=0.5" in lines[0]
 
 
+def test_what_is_measured_now_and_then_is_counted_among_what_was_measured():
+    watch = Watch(small(spectrum_every=10, seeds=2))
+    watch.see([row(update, confirmed={"reward": 0.0, "cost": 0.0}) for update in (0, 10)])
+    assert watch.summary(11)[0].startswith("2 of 4 updates: measured, and half of the batch hardly confirmed")
+
+
 # KL: above twice the predicted, and above delta (1e-4 here).
 
 

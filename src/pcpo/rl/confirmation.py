@@ -24,6 +24,7 @@ def confirmed(
     advantages: Float[Array, "k T E"],
     model: LocalModel,
     cg_iterations: int,
+    in_l2: bool = False,
 ) -> Float[Array, " k"]:
     r"""The part of a promise that is no accident of the sample: of the reward's step, and of each correction.
 
@@ -44,6 +45,8 @@ def confirmed(
         advantages: Of reward and costs, by episodes; those of the batch.
         model: The picture of the update.
         cg_iterations: As many as the rule makes.
+        in_l2: Whether corrections go along :math:`\hat a_1` itself, as those of the L2 projection, and not along
+            :math:`H^{-1}\hat a_1`.
     """
     episodes = advantages.shape[-1]
     if episodes < 2:
@@ -58,7 +61,9 @@ def confirmed(
     (whole, fvp), (difference, _) = _rows(model), _rows(split)
     # Of the first half (1 + episodes) // 2 episodes, of the second episodes // 2; both as means over their own.
     first, second = whole + difference, (whole - difference) * (((1 + episodes) // 2) / (episodes // 2))
-    w = conjugate_gradient(fvp, unit(first)[0], cg_iterations).x
+    towards, _ = unit(first)
+    solved = conjugate_gradient(fvp, towards[:1] if in_l2 else towards, cg_iterations).x
+    w = jnp.concatenate([solved, towards[1:]]) if in_l2 else solved
     return ratio(jnp.sum(second * w, axis=-1), jnp.sum(first * w, axis=-1))
 
 

@@ -114,7 +114,8 @@ def make_learner(policy: Policy, critic: Network, observation_size: int, options
         kept = jax.tree.map(lambda new, old: jnp.where(refused, old, new), proposed, state)
 
         def measurements() -> Metrics:
-            shares = confirmed(policy, state.params, rollout, batch, by_episode, model, options.cg_iterations)
+            in_l2 = "l2" in options.algorithm
+            shares = confirmed(policy, state.params, rollout, batch, by_episode, model, options.cg_iterations, in_l2)
             return {**spectrum(model, spectrum_key, options.spectrum_products), "confirmed": shares}
 
         metrics = {

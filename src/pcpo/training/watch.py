@@ -51,8 +51,13 @@ class Watch:
 
     def summary(self, updates: int) -> list[str]:
         """How often each kind of warning came in so many updates of each seed; nothing for none."""
-        total = updates * self.config.seeds
-        return [f"{count} of {total} updates: {_SUMMARIES.get(kind, kind)}" for kind, count in self.counts.items()]
+        every = self.config.spectrum_every
+        measured = -(-updates // every) if every else 0
+        of = {kind: measured if kind == "confirmed" else updates for kind in self.counts}
+        return [
+            f"{count} of {of[kind] * self.config.seeds} updates: {_SUMMARIES.get(kind, kind)}"
+            for kind, count in self.counts.items()
+        ]
 
     def to_json(self) -> dict[str, Any]:
         """What a run that goes on later needs to know."""
@@ -175,7 +180,7 @@ _SUMMARIES = {
     "kl": "the KL was more than twice the predicted one",
     "cost": "a cost rose where a fall was predicted, by over three standard errors",
     "cg": "unfinished conjugate gradient changed the predicted cost by more than a tenth",
-    "confirmed": "half of the batch hardly confirmed what the other half promised for a cost above its limit",
+    "confirmed": "measured, and half of the batch hardly confirmed the correction that the other half promised",
     "cg_failed": "conjugate gradient failed; nothing was changed",
     "zero_cost_gradient_violated": "a violated cost had no gradient",
     "infeasible_intersection": "the limits could not be met at once",

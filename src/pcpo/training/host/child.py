@@ -73,9 +73,18 @@ def explain(error: BaseException) -> dict[str, Any]:
     """An error in words that can be sent."""
     if isinstance(error, WorldError):
         return {"final": True, "text": str(error), "trace": ""}
-    text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    words = _words(error)
+    text = f"{type(error).__name__}: {words}" if words else type(error).__name__
     trace = "".join(traceback.format_exception(error))
     return {"final": False, "text": f"{text}{_place(error.__traceback__)}", "trace": trace}
+
+
+def _words(error: BaseException) -> str:
+    """What an error says of itself, which is somebody else's code too."""
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001
+        return ""
 
 
 def _place(trace: TracebackType | None) -> str:

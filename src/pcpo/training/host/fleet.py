@@ -120,7 +120,14 @@ class InProcess(Fleet):
         for worker in range(self.workers):
             sizes = [len(range(worker, whole, self.workers)) for whole in (environments, threads)]
             self._make.append(functools.partial(task.worlds, *(sizes if task.in_process else sizes[:1])))
-        self._worlds = [make() for make in self._make]
+        self._worlds: list[HostWorlds] = []
+        try:
+            for make in self._make:
+                self._worlds.append(make())
+        except BaseException:  # what was made before it
+            for worlds in self._worlds:
+                worlds.close()
+            raise
         self._done: SimpleQueue[tuple[int, Failure | BaseException | None]] = SimpleQueue()
         self._kept: dict[int, Failure | BaseException | None] = {}
         self._threads = ThreadPoolExecutor(self.workers, "environments") if self.workers > 1 else None
@@ -158,17 +165,22 @@ class InProcess(Fleet):
             worlds.close()
 
     def _obey(self, worker: int, command: Command, rows: Int[np.ndarray, " n"]) -> None:
-        outcome: Failure | BaseException | None = None
+        """Whatever happens is told: somebody waits for it."""
         try:
-            self.table.obey(command, self._worlds[worker], rows, rows // self.workers)
-        except WorldError as error:
-            outcome = error
-        except Exception as error:  # noqa: BLE001 (somebody else's code: it is reported, and tried again)
-            told = child.explain(error)
-            outcome = Failure(worker, f"failed with {told['text']}", told["trace"])
+            outcome = self._outcome(worker, command, rows)
         except BaseException as error:  # noqa: BLE001 (Ctrl-C, say, which is the caller's to handle)
             outcome = error
         self._done.put((worker, outcome))
+
+    def _outcome(self, worker: int, command: Command, rows: Int[np.ndarray, " n"]) -> Failure | BaseException | None:
+        try:
+            self.table.obey(command, self._worlds[worker], rows, rows // self.workers)
+        except WorldError as error:
+            return error
+        except Exception as error:  # noqa: BLE001 (somebody else's code: it is reported, and tried again)
+            told = child.explain(error)
+            return Failure(worker, f"failed with {told['text']}", told["trace"])
+        return None
 
 
 class Processes(Fleet):
@@ -205,8 +217,9 @@ class Processes(Fleet):
         until = min(self._asked[worker].deadline for worker in workers)
         lines = {self._workers[worker].line: worker for worker in workers}
         answered = [lines[line] for line in _readable(list(lines), max(until - time.monotonic(), 0.0))]
-        late = [worker for worker in workers if self._asked[worker].deadline <= until]
-        return {worker: self._outcome(worker) for worker in answered or late}
+        now = time.monotonic() if answered else until
+        late = [worker for worker in workers if self._asked[worker].deadline <= now]
+        return {worker: self._outcome(worker) for worker in {*answered, *late}}
 
     def _outcome(self, worker: int) -> Failure | None:
         command, deadline = self._asked.pop(worker)
