@@ -1,7 +1,6 @@
-"""Draws the curves of docs/experiments/safety-point-goal.md: `python docs/figures/safety_point_goal.py [RUN ...]`.
+"""Draws the curves of docs/experiments/safety-point-goal.md: `python docs/figures/safety_point_goal.py [RUN]`.
 
-Without a run it draws those whose numbers lie beside it in safety-point-goal.json; with runs it keeps their numbers
-there.
+The numbers of the runs lie beside it in safety-point-goal.json; a run that is given takes the place of the last.
 """
 
 import json
@@ -19,7 +18,7 @@ WINDOW = 5
 """Updates that the thick lines are means over."""
 LIMIT = 25.0
 COLOURS = (plots.GREY, plots.KL, plots.CPO)
-LABELS = ("as it comes", "linear critics", "and λ 0.5 for the cost")
+LABELS = ("30 episodes a batch", "20, linear critics", "150, linear critics, small network")
 COLUMNS = ("return", "kl", "predicted_kl")
 COST_COLUMNS = ("costs", "cost_standard_errors", "predicted_costs", "cost_changes")
 
@@ -29,7 +28,8 @@ def read(directory):
     rows = [json.loads(line) for line in (Path(directory) / "metrics.jsonl").read_text().splitlines()]
     found = {name: [round(row[name], 4) for row in rows] for name in COLUMNS}
     found |= {name: [round(row[name]["cost"], 3) for row in rows] for name in COST_COLUMNS}
-    return {"steps": [row["env_steps"] for row in rows]} | found
+    limits = [row["limits"]["cost"] for row in rows]
+    return {"steps": [row["env_steps"] for row in rows], "limits": limits} | found
 
 
 def draw(runs):
@@ -46,6 +46,7 @@ def draw(runs):
                     continue
                 means = np.convolve(values, np.ones(WINDOW) / WINDOW, "valid")
                 axes.plot(millions[WINDOW - 1 :], means, color=colour, lw=2.0, label=label)
+            draw_other_limit(right, run, millions)
         right.axhline(LIMIT, color="#a23b52", ls="--", lw=1.2)
         right.annotate("limit", (0.0, LIMIT), xytext=(2, 3), textcoords="offset points", color="#a23b52")
         left.set(title="reward of an episode", xlabel="million steps")
@@ -54,6 +55,19 @@ def draw(runs):
         right.set_xlim(left=0)
         right.legend(frameon=False)
         figure.savefig(HERE / "safety-point-goal.png")
+
+
+def draw_other_limit(axes, run, millions):
+    """Where the projection was asked for less than the limit of the task."""
+    limits = np.array(run.get("limits", LIMIT))
+    if np.all(limits == LIMIT):
+        return
+    first = int(np.argmax(limits != LIMIT))
+    axes.plot(millions[first:], limits[first:], color="#a23b52", ls=":", lw=1.2)
+    axes.annotate(
+        f"asked for {limits[first]:g}", (millions[-1], limits[first]), xytext=(0, -3), textcoords="offset points",
+        color="#a23b52", ha="right", va="top",
+    )  # fmt: skip
 
 
 def told(run):
@@ -69,9 +83,10 @@ def told(run):
 
 
 if __name__ == "__main__":
-    if sys.argv[1:]:
-        NUMBERS.write_text(json.dumps([read(directory) for directory in sys.argv[1:]]) + "\n")
     found = json.loads(NUMBERS.read_text())
+    if sys.argv[1:]:
+        found[-1] = read(sys.argv[1])
+        NUMBERS.write_text(json.dumps(found) + "\n")
     draw(found)
     for each in found:
         sys.stdout.write(told(each))
