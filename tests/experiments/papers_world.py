@@ -56,7 +56,9 @@ def costs(experiment: str, variant: Variant) -> Any:
         if variant.task in {"grid", "bottleneck"}:
             curve[2:] = 0.5
     elif rule in {"l2", "l2-flipped"}:
-        curve[2 if points else 1 :] = 0.9 * kept
+        curve[1:] = 0.9 * kept
+        if points:
+            curve[1], curve[2:20], curve[20:60] = limit + 0.5, 0.2 * kept, 1.8 * kept  # later than KL, more in all
         if experiment == "harder":
             curve[1:] = 0.2 * HIGH
     elif rule == "cpo" and experiment == "line-search":

@@ -4,6 +4,7 @@ import json
 import math
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from pcpo.cli import main
@@ -124,40 +125,104 @@ def test_where_the_paper_is_right_every_judge_says_so(world, monkeypatch):
 
 
 REVERSED = {
-    # a claim, and the variants that change their roles
-    "equal-reward-point-circle": ("point-circle", "pcpo-kl", "cpo"),
-    "cpo-violates-more": ("ant-gather", "pcpo-kl", "cpo"),
-    "fastest": ("grid", "pcpo-kl", "cpo"),
+    # a claim, and the variants that change their roles: the last one with all others
+    "equal-reward-point-circle": ("point-circle", "pcpo-kl", "pcpo-l2", "cpo"),
+    "cpo-violates-more": ("ant-gather", "pcpo-kl", "pcpo-l2", "cpo"),
+    "fastest": ("grid", "pcpo-kl", "pcpo-l2", "cpo"),
     "l2-less-in-point-gather": ("point-gather", "pcpo-kl", "pcpo-l2"),
     "l2-more-in-ant-circle": ("ant-circle-small-steps", "pcpo-kl", "pcpo-l2"),
     "kl-steadier": ("bottleneck", "pcpo-kl", "pcpo-l2"),
-    "reward-at-equal-violation": ("ant-circle", "pcpo-kl", "cpo"),
+    "reward-at-equal-violation": ("ant-circle", "pcpo-kl", "pcpo-l2", "cpo"),
     "search-faster": ("line-search", "pg-cpo-0.01", "pg-cpo-without-0.01"),
-    "harder-better": ("harder", "pc-pcpo-kl", "pc-cpo"),
-    "small-better": ("small-batch", "pg-pcpo-kl", "pg-cpo"),
+    "harder-better": ("harder", "pc-pcpo-kl", "pc-pcpo-l2", "pc-cpo"),
+    "small-better": ("small-batch", "pg-pcpo-kl", "pg-pcpo-l2", "pg-cpo"),
+    "small-quick": ("small-batch", "pg-pcpo-kl", "pg-pcpo-l2", "pg-cpo"),
     "cg-reward": ("cg", "pcpo-kl-10", "trpo"),
     "cg-constraint": ("cg", "pcpo-kl-10", "trpo"),
     "pdo-rate": ("multipliers", "pc-pdo-0.01", "pc-pdo-1"),
 }
 
 
-@pytest.mark.parametrize("key", REVERSED)
-def test_other_data_give_another_verdict(key, world, tmp_path):
-    """Two variants exchange their curves; the claim about them turns round."""
-    name, *pair = REVERSED[key]
+def changed(world, directory, name, curves):
+    """The world with other curves of some variants of one experiment, by their names."""
+    (directory / name).mkdir()
     for file in (world / name).iterdir():
-        (tmp_path / name).mkdir(exist_ok=True)
-        (tmp_path / name / file.name).write_bytes(file.read_bytes())
-    experiment = EXPERIMENTS[name]
-    one, other = (experiment.variant(each) for each in pair)
-    for variant, like in ((one, other), (other, one)):
-        curves = papers_world.rewards(name, like), papers_world.costs(name, like)
-        papers_world.write(tmp_path, name, variant, lambda rewards, costs, curves=curves: curves)
+        (directory / name / file.name).write_bytes(file.read_bytes())
+    for variant, each in curves.items():
+        papers_world.write(directory, name, EXPERIMENTS[name].variant(variant), lambda *_, each=each: each)
     for rest in world.iterdir():
         if rest.name != name:
-            (tmp_path / rest.name).symlink_to(rest)
+            (directory / rest.name).symlink_to(rest)
+    return directory
+
+
+def curves_of(name, variant):
+    found = EXPERIMENTS[name].variant(variant)
+    return papers_world.rewards(name, found), papers_world.costs(name, found)
+
+
+@pytest.mark.parametrize("key", REVERSED)
+def test_other_data_give_another_verdict(key, world, tmp_path):
+    """Variants exchange their curves; the claim about them turns round."""
+    name, *ones, other = REVERSED[key]
+    curves = {one: curves_of(name, other) for one in ones} | {other: curves_of(name, ones[0])}
     assert verdict_of(world, key) is YES
-    assert verdict_of(tmp_path, key) is NO
+    assert verdict_of(changed(world, tmp_path, name, curves), key) is NO
+
+
+def test_what_holds_for_one_projection_only_is_open_and_both_are_told(world, tmp_path):
+    """The paper says "PCPO" and draws both."""
+    there = changed(world, tmp_path, "grid", {"pcpo-kl": curves_of("grid", "trpo")})
+    for key in ("few-updates", "only-one", "fastest", "cumulative-cpo"):
+        verdict, evidence = page.JUDGES[key](Data(there))
+        assert verdict is OPEN, key
+        for projection in ("kl", "l2"):
+            assert f"gr {projection}" in evidence.lower().replace("pcpo-", "").replace("cpo over ", "").replace(
+                "cpo and ", ""
+            ), key
+    assert verdict_of(there, "l2-safer") is YES  # and it is told which one
+
+
+def test_where_no_reward_is_common_the_ratio_of_all_updates_stands_beside(world, tmp_path):
+    """PCPO that only loses reward from where it began."""
+    losing = -papers_world.rewards("grid", EXPERIMENTS["grid"].variant("cpo"))
+    curves = {rule: (losing, curves_of("grid", rule)[1]) for rule in ("pcpo-kl", "pcpo-l2")}
+    verdict, evidence = page.JUDGES["equal-reward-grid"](Data(changed(world, tmp_path, "grid", curves)))
+    assert verdict is OPEN
+    assert evidence.count("has no answer") == 4  # two projections, two ways to count
+    assert evidence.count("(in all updates x ") == 4
+
+
+def test_a_curve_that_jumps_further_only_because_it_is_lower_does_not_fluctuate_more():
+    seeds = 1.0 + 0.01 * np.arange(5)
+    zigzag = papers_world.WIGGLE[:, None] * seeds
+    assert evidence.fluctuates_more(10.0 + 0.6 * zigzag, 10.0 + 0.3 * zigzag, "").verdict is YES
+    assert evidence.fluctuates_more(1.0 + 0.1 * zigzag, 10.0 + 0.6 * zigzag, "").verdict is OPEN
+    assert evidence.fluctuates_more(10.0 + 0.1 * zigzag, 10.0 + 0.6 * zigzag, "").verdict is NO
+
+
+def test_a_small_batch_is_judged_by_the_time_to_safety_and_the_other_time_is_told(world, tmp_path):
+    """PCPO reaches the limit at once and breaks it again to the end; CPO comes later and stays."""
+    curves = {}
+    for rule in ("pg-pcpo-kl", "pg-pcpo-l2"):
+        rewards, costs = curves_of("small-batch", rule)
+        costs[40:] = papers_world.HIGH
+        curves[rule] = rewards, costs
+    rewards, costs = curves_of("small-batch", "pg-cpo")
+    costs[30:] = 0.0
+    curves["pg-cpo"] = rewards, costs
+    verdict, said = page.JUDGES["small-quick"](Data(changed(world, tmp_path, "small-batch", curves)))
+    assert verdict is NO
+    assert "PG CPO and KL safe from 30 and never, later by -50" in said
+    assert "(within it for ten updates from 30 and from" in said
+
+
+def test_a_middle_of_seeds_is_not_told_where_some_are_never_safe():
+    """Never counts as after the last update in the comparison, but "from 196" would be a lie."""
+    assert evidence.since(np.array([190.0, np.inf, 200.0, np.inf, np.inf])) == "never in 3 of 5 seeds"
+    assert evidence.since(np.array([np.inf, np.inf])) == "never"
+    assert evidence.since(np.array([4.0, 6.0])) == "from 5"
+    assert evidence.since(np.array([np.nan])) == "(too short to say)"
 
 
 def test_what_was_not_run_is_undecided_and_says_so(tmp_path):
@@ -185,7 +250,9 @@ def test_an_experiment_that_has_hardly_begun_decides_nothing(world):
     """The world has 80 updates of each; Point-Circle asks for 1,000, Bottleneck for 100."""
     begun = page.judged("equal-reward-point-circle", Data(world))
     assert begun.verdict is OPEN
-    assert begun.evidence.startswith("so far reproduced, with updates of point-circle 80 of 1,000: PC J_C x ")
+    assert begun.evidence.startswith(
+        "so far reproduced, with updates of point-circle 80 of 1,000: PC CPO over KL J_C x "
+    )
     assert page.judged("equal-reward-bottleneck", Data(world)).verdict is YES
 
 

@@ -15,6 +15,7 @@ from pcpo.experiments.statistics import (
     iqm,
     last_tenth,
     ratio,
+    relative_fluctuation,
     reward_at_equal_violation,
     smoothed,
     summed,
@@ -247,9 +248,10 @@ def test_a_straight_rise_does_not_fluctuate_and_a_zigzag_does():
     """The second half of 100, 101, 99, 101, 99 ... has mean 100 and deviates by 1 from it: one percent."""
     assert fluctuation(np.arange(20.0)[:, None])[0] == pytest.approx(0.0, abs=1e-12)
     zigzag = 100.0 + np.where(np.arange(400) % 2, -1.0, 1.0)
-    assert fluctuation(zigzag[:, None])[0] == pytest.approx(0.01, rel=1e-3)
-    assert fluctuation(3.0 * zigzag[:, None])[0] == pytest.approx(0.01, rel=1e-3)
-    assert fluctuation(np.zeros((20, 1))).tolist() == [0.0]
+    for times in (1.0, 3.0):
+        assert fluctuation(times * zigzag[:, None])[0] == pytest.approx(times, rel=1e-3)
+        assert relative_fluctuation(times * zigzag[:, None])[0] == pytest.approx(0.01, rel=1e-3)
+    assert relative_fluctuation(np.zeros((20, 1))).tolist() == [0.0]
 
 
 def test_the_papers_ways_of_saying_it_are_one():

@@ -270,13 +270,21 @@ def time_to_reach(costs: Table, bound: float) -> Seeds:
 def fluctuation(values: Table) -> Seeds:
     """How much each seed's curve jumps: the standard deviation of its second half around a straight line.
 
-    In parts of the mean size of that half, so that rules of different reward can be compared; the line takes out what
-    is improvement and no fluctuation.
+    The line takes out what is improvement and no fluctuation.
     """
     half = values[len(values) // 2 :]
     places = np.arange(len(half), dtype=np.float64)
     centred = places - places.mean()
     slopes = centred @ half / max(float(centred @ centred), 1e-300)
     rest = half - half.mean(axis=0) - centred[:, None] * slopes
-    size = np.abs(half).mean(axis=0)
-    return np.where(size > 0.0, rest.std(axis=0) / np.where(size > 0.0, size, 1.0), 0.0)
+    return rest.std(axis=0)
+
+
+def relative_fluctuation(values: Table) -> Seeds:
+    """The same in parts of the mean size of that half.
+
+    A rule that earns less fluctuates more in these parts without jumping further: neither way alone says which of two
+    rules is steadier.
+    """
+    size = np.abs(values[len(values) // 2 :]).mean(axis=0)
+    return np.where(size > 0.0, fluctuation(values) / np.where(size > 0.0, size, 1.0), 0.0)

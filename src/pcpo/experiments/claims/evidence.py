@@ -16,11 +16,13 @@ from pcpo.experiments.statistics import (
     Seeds,
     Table,
     excess,
+    fluctuation,
     found,
     found_of_means,
     iqm,
     last_tenth,
     ratio,
+    relative_fluctuation,
     reward_at_equal_violation,
     summed,
     time_to_safety,
@@ -148,30 +150,37 @@ def of_bills(data: Data, experiment: str, a: str, b: str, kind: str, statistic: 
     return found_of_means(statistic, *((stratum.rewards, getattr(stratum, kind)) for stratum in strata))
 
 
+def times_in_all(data: Data, experiment: str, a: str, b: str, kind: str) -> Finding:
+    """How many times the violation of B A has gathered in all: a ratio of means over seeds."""
+    mine, others = (getattr(stratum, kind)[-1] for stratum in data.pair(experiment, a, b))
+    return found(lambda x, y: ratio(x.mean(axis=-1), y.mean(axis=-1)), mine, others)
+
+
 def more_violation(data: Data, experiment: str, a: str, b: str, where: str) -> Judged:
     """Whether A has violated more than B in all, however violations are counted: a ratio of means above 1."""
-
-    def times(kind: str) -> Finding:
-        mine, others = (getattr(stratum, kind)[-1] for stratum in data.pair(experiment, a, b))
-        return found(lambda x, y: ratio(x.mean(axis=-1), y.mean(axis=-1)), mine, others)
-
-    return agreed(decided(f"{where} {word} x", times(kind), 1.0) for kind, word in COUNTED.items())
+    return agreed(
+        decided(f"{where} {word} x", times_in_all(data, experiment, a, b, kind), 1.0) for kind, word in COUNTED.items()
+    )
 
 
 def dearer_at_equal_reward(
     data: Data, experiment: str, a: str, b: str, where: str, claimed: float | None = None
 ) -> Judged:
-    """Whether B takes more violation than A for the same reward; with ``claimed``, whether it takes as much as that."""
+    """Whether B takes more violation than A for the same reward; with ``claimed``, whether it takes as much as that.
+
+    Two ratios that decide nothing are told beside it: half way to that reward, where the paper names a number, and of
+    all updates, where the two have no reward in common.
+    """
     parts: list[Judged] = []
     for kind, word in COUNTED.items():
         finding, name = of_bills(data, experiment, a, b, kind, violation_at_equal_reward), f"{where} {word} x"
-        if claimed is None:
-            parts.append(decided(name, finding, 1.0))
-            continue
-        verdict, said = as_large_as(name, finding, claimed)
+        verdict, said = decided(name, finding, 1.0) if claimed is None else as_large_as(name, finding, claimed)
         half = of_bills(data, experiment, a, b, kind, functools.partial(violation_at_equal_reward, share=0.5))
-        early = "" if math.isnan(half.value) else f" (half way to that reward x {half})"
-        parts.append(Judged(verdict, said + early))
+        if math.isnan(finding.value):
+            said += f" (in all updates x {times_in_all(data, experiment, b, a, kind)})"
+        elif claimed is not None and not math.isnan(half.value):
+            said += f" (half way to that reward x {half})"
+        parts.append(Judged(verdict, said))
     return agreed(parts)
 
 
@@ -202,19 +211,37 @@ def other_reward(data: Data, experiment: str, a: str, b: str, where: str) -> Jud
 
 
 def later_safe(
-    data: Data, experiment: str, a: str, b: str, where: str, measure: Callable[[Table, float], Seeds] = time_to_safety
+    data: Data,
+    experiment: str,
+    a: str,
+    b: str,
+    where: str,
+    measure: Callable[[Table, float], Seeds] = time_to_safety,
+    word: str = "safe",
 ) -> Judged:
-    """Whether A keeps the limit only later than B; whoever never does is counted as if after the last update."""
+    """Whether A keeps the limit only later than B; a seed that never does is counted as if after the last update."""
     bound = data.bound(experiment, b)
 
     def times(stratum: Stratum) -> Seeds:
         return np.minimum(measure(stratum.costs, bound), float(len(stratum.costs)))
 
     finding = of_seeds(data, experiment, a, b, times, lambda x, y: x - y)
-    pair = data.pair(experiment, a, b)
-    ends, last = [float(iqm(times(stratum))) for stratum in pair], len(pair[0].costs)
-    said = " and ".join("never" if end >= last else f"from {end:.3g}" for end in ends)
-    return decided(f"{where} safe {said}, later by", finding)
+    said = " and ".join(since(measure(stratum.costs, bound)) for stratum in data.pair(experiment, a, b))
+    return decided(f"{where} {word} {said}, later by", finding)
+
+
+def since(times: Seeds) -> str:
+    """From which update on, in the middle of the seeds; where some are never there, how many, for a middle would lie.
+
+    Example:
+        >>> since(np.array([2.0, 3.0, np.inf])), since(np.array([2.0, 4.0]))
+        ('never in 1 of 3 seeds', 'from 3')
+    """
+    never = int(np.isinf(times).sum())
+    if never:
+        return "never" if never == len(times) else f"never in {never} of {len(times)} seeds"
+    middle = float(iqm(times))
+    return "(too short to say)" if math.isnan(middle) else f"from {middle:.3g}"
 
 
 def keeps_limit(data: Data, experiment: str, variant: str, where: str) -> Judged:
@@ -229,12 +256,13 @@ def improves(data: Data, experiment: str, variant: str, where: str) -> Judged:
     return decided(f"{where} reward gained", found(iqm, last_tenth(rewards) - rewards[0]))
 
 
-def larger(
-    data: Data, experiment: str, a: str, b: str, where: str, column: str, measure: Callable[[Table], Seeds]
-) -> Judged:
-    """Whether a measure of each seed's ``"rewards"`` or ``"costs"`` is larger for A than for B: a ratio above 1."""
-    finding = of_seeds(data, experiment, a, b, lambda s: measure(getattr(s, column)), ratio)
-    return decided(f"{where} x", finding, 1.0)
+def fluctuates_more(mine: Table, others: Table, where: str) -> Judged:
+    """Whether some curves jump more than others, in themselves and in parts of their size: ratios above 1."""
+    parts: list[Judged] = []
+    for measure, word in ((fluctuation, ""), (relative_fluctuation, "relative to its size ")):
+        finding = found(lambda x, y: ratio(iqm(x), iqm(y)), measure(mine), measure(others))
+        parts.append(decided(f"{where} {word}x", finding, 1.0))
+    return agreed(parts)
 
 
 def spread_more(data: Data, experiment: str, a: str, b: str, where: str, column: str) -> Judged:

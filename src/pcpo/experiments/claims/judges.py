@@ -5,13 +5,15 @@ from collections.abc import Callable, Iterable
 from typing import TypeAlias
 
 from pcpo.experiments.claims.evidence import Data
-from pcpo.experiments.claims.verdicts import Judged, Verdict, all_of, is_missing, where_run
+from pcpo.experiments.claims.verdicts import Judged, Verdict, alike, all_of, is_missing, where_run
 
 Judge: TypeAlias = Callable[[Data], Judged]
 OnTask: TypeAlias = Callable[[Data, str], Judged]
+OfRule: TypeAlias = Callable[[str, Data, str], Judged]
 
 SIX = ("point-circle", "point-gather", "ant-circle", "ant-gather", "grid", "bottleneck")
 POINTS = SIX[:2]
+KL, L2 = "pcpo-kl", "pcpo-l2"
 
 
 def on(tasks: Iterable[str], part: OnTask) -> Judge:
@@ -29,6 +31,15 @@ def together(*parts: Judge) -> Judge:
         if len(there) < len(judged) and there and all_of(there).verdict is Verdict.REPRODUCED:
             return Judged(whole.verdict, f"reproduced where run: {whole.evidence}")
         return whole
+
+    return judge
+
+
+def of_pcpo(part: OfRule) -> OnTask:
+    """A claim about "PCPO", whose figures in the paper have both projections: decided where both say the same."""
+
+    def judge(data: Data, task: str) -> Judged:
+        return alike(where_run([functools.partial(part, rule, data, task) for rule in (KL, L2)]))
 
     return judge
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from pcpo.experiments.claims import evidence as say
 from pcpo.experiments.claims.evidence import SHORT, Data, Stratum
-from pcpo.experiments.claims.judges import POINTS, SIX, Judge, not_checkable, on, together
+from pcpo.experiments.claims.judges import KL, L2, POINTS, SIX, Judge, not_checkable, of_pcpo, on, together
 from pcpo.experiments.claims.verdicts import (
     Judged,
     Verdict,
@@ -18,13 +18,13 @@ from pcpo.experiments.claims.verdicts import (
     opposite,
     where_run,
 )
-from pcpo.experiments.statistics import Seeds, fluctuation, found, iqm, last_tenth, ratio, time_to_safety
+from pcpo.experiments.statistics import Seeds, found, iqm, last_tenth, ratio, time_to_safety
 from pcpo.experiments.suite.presets import EXPERIMENTS
 
 _PREFIX = {"point-circle": "pc", "point-gather": "pg"}
 _FEW, _FEW_MULTIPLIERS, _NEAR = 10.0, 2, 2.0
 """What we take "few policy updates", "significant effort" and, in parts of the limit, "near" to mean."""
-KL, L2 = "pcpo-kl", "pcpo-l2"
+_NAMED = {KL: "KL", L2: "L2"}
 
 
 def others(task: str) -> tuple[str, ...]:
@@ -32,12 +32,14 @@ def others(task: str) -> tuple[str, ...]:
     return ("cpo", "trpo", "pdo", "fpo") if task in POINTS else ("cpo", "trpo")
 
 
-def _improves(data: Data, task: str) -> Judged:
-    return say.improves(data, task, KL, SHORT[task])
+def _improves(mine: str, data: Data, task: str) -> Judged:
+    return say.improves(data, task, mine, f"{SHORT[task]} {_NAMED[mine]}")
 
 
-def _fastest(data: Data, task: str) -> Judged:
-    return all_of(say.later_safe(data, task, rule, KL, f"{SHORT[task]} {rule}") for rule in others(task))
+def _fastest(mine: str, data: Data, task: str) -> Judged:
+    return all_of(
+        say.later_safe(data, task, rule, mine, f"{SHORT[task]} {rule} and {_NAMED[mine]}") for rule in others(task)
+    )
 
 
 def _keeps(rule: str, data: Data, task: str) -> Judged:
@@ -46,7 +48,7 @@ def _keeps(rule: str, data: Data, task: str) -> Judged:
 
 def _only_one(data: Data) -> Judged:
     """PCPO keeps all limits, and each other rule breaks one somewhere."""
-    mine = all_of(where_run([functools.partial(_keeps, KL, data, task) for task in SIX]))
+    mine = all_of(of_pcpo(_keeps)(data, task) for task in SIX)
     parts = [mine]
     for rule in ("cpo", "trpo", "pdo", "fpo"):
         tasks = [task for task in SIX if rule in others(task)]
@@ -55,17 +57,24 @@ def _only_one(data: Data) -> Judged:
     return all_of(parts)
 
 
-def _cpo_violates_more(data: Data, task: str) -> Judged:
-    return say.more_violation(data, task, "cpo", KL, SHORT[task])
+def cpo_violates_more(mine: str, data: Data, task: str) -> Judged:
+    """Whether CPO has violated more in all than PCPO with one projection."""
+    return say.more_violation(data, task, "cpo", mine, f"{SHORT[task]} CPO over {_NAMED[mine]}")
 
 
-def _equal_reward(task: str, claimed: float, data: Data) -> Judged:
-    return say.dearer_at_equal_reward(data, task, KL, "cpo", SHORT[task], claimed)
+def _equal_reward(claimed: float, mine: str, data: Data, task: str) -> Judged:
+    return say.dearer_at_equal_reward(data, task, mine, "cpo", f"{SHORT[task]} CPO over {_NAMED[mine]}", claimed)
 
 
-def _cheapest(data: Data, task: str) -> Judged:
-    rules = others(task)
-    return all_of(say.dearer_at_equal_reward(data, task, KL, rule, f"{SHORT[task]} {rule}") for rule in rules)
+def _as_cheap(task: str, claimed: float) -> Judge:
+    return on((task,), of_pcpo(functools.partial(_equal_reward, claimed)))
+
+
+def _cheapest(mine: str, data: Data, task: str) -> Judged:
+    return all_of(
+        say.dearer_at_equal_reward(data, task, mine, rule, f"{SHORT[task]} {rule} over {_NAMED[mine]}")
+        for rule in others(task)
+    )
 
 
 def _above_in_traffic(data: Data, task: str) -> Judged:
@@ -77,16 +86,17 @@ def _l2_safer(data: Data, task: str) -> Judged:
 
 
 def _l2_fluctuates(data: Data, task: str) -> Judged:
-    return say.larger(data, task, L2, KL, f"{SHORT[task]} fluctuation of the reward", "rewards", fluctuation)
+    l2, kl = data.pair(task, L2, KL)
+    return say.fluctuates_more(l2.rewards, kl.rewards, f"{SHORT[task]} fluctuation of the reward, L2 over KL,")
 
 
 def _differ(data: Data, task: str) -> Judged:
     return say.other_reward(data, task, KL, L2, f"{SHORT[task]} KL over L2")
 
 
-def _few_updates(data: Data, task: str) -> Judged:
-    times = time_to_safety(data.stratum(task, KL).costs, data.bound(task, KL))
-    return at_most(f"{SHORT[task]} safe from update", found(iqm, times), _FEW)
+def _few_updates(mine: str, data: Data, task: str) -> Judged:
+    times = time_to_safety(data.stratum(task, mine).costs, data.bound(task, mine))
+    return at_most(f"{SHORT[task]} {_NAMED[mine]} safe from update", found(iqm, times), _FEW)
 
 
 def _no_rate(data: Data, task: str) -> Judged:
@@ -114,7 +124,7 @@ def _hard_to_choose(data: Data, task: str) -> Judged:
 def _on_average(column: str, above: str, below: str, claimed: float, data: Data) -> Judged:
     """The mean over the six tasks of a ratio of two rules' means over seeds, of the last numbers of a column."""
     missing = [
-        part for part in where_run([lambda t=task: _cpo_violates_more(data, t) for task in SIX]) if is_missing(part)
+        part for part in where_run([lambda t=task: cpo_violates_more(KL, data, t) for task in SIX]) if is_missing(part)
     ]
     if missing:
         return missing[0]
@@ -148,9 +158,10 @@ def _l2_over_in_ant_circle(data: Data) -> Judged:
 
 
 def _pdo_fluctuates(data: Data, task: str) -> Judged:
+    pairs = [(rule, data.pair(task, "pdo", rule)) for rule in (KL, "cpo")]
     return all_of(
-        say.larger(data, task, "pdo", rule, f"{SHORT[task]} fluctuation, PDO over {rule}", "costs", fluctuation)
-        for rule in (KL, "cpo")
+        say.fluctuates_more(pdo.costs, other.costs, f"{SHORT[task]} fluctuation of the cost, PDO over {rule},")
+        for rule, (pdo, other) in pairs
     )
 
 
@@ -166,22 +177,22 @@ def _fpo_over_pdo(data: Data, task: str) -> Judged:
 
 
 JUDGES: Mapping[str, Judge] = {
-    "improves": on(SIX, _improves),
-    "fastest": on(SIX, _fastest),
+    "improves": on(SIX, of_pcpo(_improves)),
+    "fastest": on(SIX, of_pcpo(_fastest)),
     "only-one": _only_one,
-    "cpo-violates-more": on(SIX, _cpo_violates_more),
+    "cpo-violates-more": on(SIX, of_pcpo(cpo_violates_more)),
     "pdo-conservative": on(POINTS, functools.partial(_over, "pdo")),
     "fpo-effort": on(POINTS, _hard_to_choose),
     "traffic-is-harder": together(
         on(("grid", "bottleneck"), _above_in_traffic), on(POINTS, functools.partial(_keeps, KL))
     ),
-    "equal-reward-grid": together(functools.partial(_equal_reward, "grid", 1.0 / (1.0 - 0.8515))),
-    "equal-reward-bottleneck": together(functools.partial(_equal_reward, "bottleneck", 5.42)),
-    "few-updates": on(SIX, _few_updates),
+    "equal-reward-grid": _as_cheap("grid", 1.0 / (1.0 - 0.8515)),
+    "equal-reward-bottleneck": _as_cheap("bottleneck", 5.42),
+    "few-updates": on(SIX, of_pcpo(_few_updates)),
     "trpo-upper-bound": on(SIX, _trpo_over),
-    "equal-reward-point-circle": together(functools.partial(_equal_reward, "point-circle", 66.0)),
-    "equal-reward-point-gather": together(functools.partial(_equal_reward, "point-gather", 15.0)),
-    "cheapest": on(POINTS, _cheapest),
+    "equal-reward-point-circle": _as_cheap("point-circle", 66.0),
+    "equal-reward-point-gather": _as_cheap("point-gather", 15.0),
+    "cheapest": on(POINTS, of_pcpo(_cheapest)),
     "l2-safer": on(SIX, _l2_safer),
     "l2-fluctuates": on(("point-circle", "ant-circle", "ant-gather"), _l2_fluctuates),
     "kl-steadier": on(SIX, _l2_fluctuates),

@@ -129,7 +129,7 @@ PLACES = (
             "small-better": "Even with smaller training samples, PCPO still has more reward improvement and constraint "
             "satisfaction than CPO.",
             "small-quick": "PCPO still satisfies the constraints quickly even when the constraint set is not "
-            "well-estimated. [Caption; their ten-update means are within it sooner than those of CPO.]",
+            "well-estimated. [Caption; sooner than CPO.]",
         },
     ),
     Place(

@@ -123,6 +123,13 @@ def agreed(parts: Iterable[Judged]) -> Judged:
     return Judged(verdicts.pop() if len(verdicts) == 1 else Verdict.UNDECIDED, ", ".join(p.evidence for p in parts))
 
 
+def alike(parts: Iterable[Judged]) -> Judged:
+    """One statement about several rules that go by one name: decided where it is so, or is not so, for all of them."""
+    parts = list(parts)
+    verdicts = {part.verdict for part in parts}
+    return Judged(verdicts.pop() if len(verdicts) == 1 else Verdict.UNDECIDED, _told(parts))
+
+
 def opposite(part: Judged) -> Judged:
     """The statement that something is not so."""
     swapped = {
