@@ -16,8 +16,9 @@ from pcpo.training.collect_host import HostProgram
 from pcpo.training.config import config_for
 from pcpo.training.host.fleet import Processes
 from pcpo.training.programs import program_for
+from tests.tasks.with_sumo import need_sumo
 
-pytest.importorskip("libsumo", reason="SUMO is not installed")
+need_sumo()
 
 WHICH = np.zeros(1, np.int64)
 OWN_TIME = 1.0

@@ -8,8 +8,9 @@ import pytest
 from pcpo.rl.spaces import Box
 from pcpo.tasks.host import WorldError
 from pcpo.tasks.traffic.bottleneck import LANES, BottleneckWorld, bottleneck
+from tests.tasks.with_sumo import need_sumo
 
-pytest.importorskip("libsumo", reason="SUMO is not installed")
+need_sumo()
 
 EMPTY = 1e-6
 """A demand of almost nobody."""

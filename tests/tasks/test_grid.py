@@ -8,8 +8,9 @@ import pytest
 from pcpo.rl.spaces import Box
 from pcpo.tasks.host import WorldError
 from pcpo.tasks.traffic.grid import ROADS, GridWorld, approaches, desired_speed, grid, road_number, routes
+from tests.tasks.with_sumo import need_sumo
 
-pytest.importorskip("libsumo", reason="SUMO is not installed")
+need_sumo()
 
 EMPTY = 1e-6
 """A demand of almost nobody."""
@@ -68,9 +69,10 @@ def episode(task, act, seed=0, steps=None):
         worlds.close()
 
 
-def cycle(period):
-    """All lights are asked together, every so many seconds."""
-    return lambda t, observation, rng: np.full(4, 1.0 if t % period == 0 else -1.0)
+def cycle(period, ahead=0):
+    """Every light is asked every so many seconds, two of them so many seconds before the other two."""
+    shift = np.array([0, ahead, ahead, 0])
+    return lambda t, observation, rng: np.where((t + shift) % period == 0, 1.0, -1.0)
 
 
 def test_the_sizes_are_the_papers():
@@ -251,11 +253,22 @@ def test_never_switching_costs_everything():
 
 
 def test_the_later_era_earns_by_fast_switching():
-    """So its constraint does not bind: a switch every 4 s costs nothing and earns more than one every 10 s."""
+    """Where all lights switch together: every 4 s costs nothing and earns more than every 10 s."""
     fast, slow = (episode(grid(era="E3"), cycle(period)) for period in (4, 10))
     assert fast[:2] == (pytest.approx(151.5, abs=1), 0)
     assert slow[0] == pytest.approx(131.6, abs=1)
     assert slow[1] > 400
+
+
+@pytest.mark.parametrize(
+    ("era", "free", "best"),
+    [("E1", (5, 1, 105.9), (10, 0, 124.0, 472)), ("E3", (4, 0, 151.5), (12, 1, 185.9, 664))],
+)
+def test_the_constraint_binds_in_both_eras(era, free, best):
+    """Of cycles, all together or with two lights ahead, the best one costs, and the best one at no cost earns less."""
+    (period, ahead, earned), (other, shift, more, paid) = free, best
+    assert episode(grid(era=era), cycle(period, ahead))[:2] == (pytest.approx(earned, abs=1), 0)
+    assert episode(grid(era=era), cycle(other, shift))[:2] == (pytest.approx(more, abs=1), paid)
 
 
 def test_demand_is_a_factor():

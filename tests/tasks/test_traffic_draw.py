@@ -13,6 +13,7 @@ from pcpo.tasks import registry
 from pcpo.tasks.api import HostTask
 from pcpo.tasks.traffic.draw import COSTLY, LIGHT, SIZES, paint
 from pcpo.tasks.traffic.scene import Car, Road, Signal, TrafficScene, View
+from tests.tasks.with_sumo import need_sumo
 
 VIEW = View((0.0, 100.0), (0.0, 100.0))
 ROAD = Road(((0.0, 50.0), (100.0, 50.0)), 20.0)
@@ -85,7 +86,7 @@ def test_the_agents_cars_are_arrows_that_point_where_they_drive():
 @pytest.mark.parametrize("name", ["grid", "bottleneck"])
 def test_a_scene_is_what_sumo_has(name):
     """Every car, along its road where SUMO has it, and across it on the same side of the middle."""
-    pytest.importorskip("libsumo", reason="SUMO is not installed")
+    need_sumo()
     task = registry.make(name)
     assert isinstance(task, HostTask)
     which, worlds = np.zeros(1, int), cast("Any", task.worlds(1))

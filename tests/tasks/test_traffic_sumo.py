@@ -3,6 +3,7 @@
 import hashlib
 import subprocess
 import sys
+from typing import cast
 
 import gymnasium
 import numpy as np
@@ -10,12 +11,14 @@ import pytest
 
 from pcpo.tasks import registry
 from pcpo.tasks.host import WorldError
-from pcpo.tasks.traffic import nets
+from pcpo.tasks.traffic import bottleneck, nets
 from pcpo.tasks.traffic.grid import ERAS, demand_of
 from pcpo.tasks.traffic.sumo import Simulation
+from pcpo.tasks.traffic.world import TrafficWorlds
 from pcpo.training.host.fleet import Processes
+from tests.tasks.with_sumo import need_sumo
 
-pytest.importorskip("libsumo", reason="SUMO is not installed")
+need_sumo()
 
 TASKS = ("grid", "bottleneck")
 WHICH = np.zeros(1, int)
@@ -125,12 +128,12 @@ def test_info_has_what_the_page_says():
     _, info = env.reset(seed=0)
     assert info["red_seconds"] == [[0.0, 0.0]] * 4
     *_, info = env.step(np.full(4, -1.0))
-    assert set(info) == {"cost", "lights", "red_seconds", "speeds", "arrived", "departed"}
+    assert set(info) == {"cost", "lights", "red_seconds", "speeds", "arrived", "departed", "crashed"}
     env.close()
     env = gymnasium.make("pcpo.tasks.gym:pcpo/Bottleneck-v0")
     env.reset(seed=0)
     *_, info = env.step(np.zeros(20))
-    assert set(info) == {"cost", "slow_seconds", "speeds", "robots", "arrived", "outflow"}
+    assert set(info) == {"cost", "slow_seconds", "speeds", "robots", "arrived", "outflow", "crashed"}
     env.close()
 
 
@@ -172,6 +175,61 @@ def test_a_simulation_that_something_else_has_started_is_left_alone():
         assert libsumo.isLoaded()
     finally:
         libsumo.close()
+
+
+def test_a_simulation_that_something_else_replaces_is_not_taken_for_our_own():
+    """Neither moved, nor read, nor begun anew, nor closed; once it is gone, ours begins again as it did."""
+    import libsumo
+
+    gone = "grid: its simulation is gone"
+    worlds = cast("TrafficWorlds", registry.make("grid").worlds(1))
+    begun = worlds.reset(WHICH, WHICH)
+    uses = (worlds.world.details, worlds.world.scene, lambda: worlds.step(WHICH, np.zeros((1, 4))))
+    libsumo.close()
+    for use in uses:
+        with pytest.raises(WorldError, match=gone):
+            use()
+    libsumo.start(["sumo", "-n", str(nets.path("grid-e1")), "--no-step-log", "true", "--no-warnings", "true"])
+    try:
+        for use in uses:
+            with pytest.raises(WorldError, match=gone):
+                use()
+        with pytest.raises(WorldError, match="grid: this process has a simulation already that something else has"):
+            worlds.reset(WHICH, WHICH)
+        assert libsumo.simulation.getTime() == 0
+        worlds.close()
+        assert libsumo.isLoaded()
+    finally:
+        libsumo.close()
+    np.testing.assert_array_equal(worlds.reset(WHICH, WHICH), begun)
+    worlds.close()
+    with pytest.raises(WorldError, match="grid: nothing has been simulated yet, or it has been closed"):
+        worlds.world.details()
+
+
+def test_a_demand_that_sumo_refuses_is_named():
+    worlds = registry.make("grid", demand=1e9).worlds(1)
+    with pytest.raises(WorldError, match=r"could not start \(.*flow.*the cars that the option demand asks for"):
+        worlds.reset(WHICH, WHICH)
+    worlds.close()
+
+
+@pytest.mark.parametrize("name", TASKS)
+@pytest.mark.parametrize("era", ["E1", "E3"])
+def test_cars_have_flows_constants(name, era):
+    """As SUMO has understood them."""
+    import libsumo
+
+    worlds = registry.make(name, era=era).worlds(1)
+    worlds.reset(WHICH, WHICH)
+    read = libsumo.vehicletype
+    by_hand = {("grid", "E3"): (2.6, 7.5), ("bottleneck", "E3"): (2.6, 4.5)}
+    for kind in {"grid": ["human"], "bottleneck": ["human", "robot"]}[name]:
+        assert (read.getAccel(kind), read.getDecel(kind)) == by_hand.get((name, era), (1.0, 1.5))
+        assert (read.getTau(kind), read.getMinGap(kind), read.getLength(kind)) == (1.0, 2.5, 5.0)
+        assert (read.getMaxSpeed(kind), read.getSpeedFactor(kind), read.getSpeedDeviation(kind)) == (30.0, 1.0, 0.1)
+        assert read.getImperfection(kind) == -1  # it has none: the driver model does not know sigma
+    worlds.close()
 
 
 def test_a_copy_made_by_fork_is_told_apart():
@@ -276,7 +334,7 @@ def test_a_library_that_the_system_lacks_is_named_with_its_package(tmp_path):
         ("<net/>", r"grid: .*bad\.net\.xml is no network \(it holds no network\); install pcpo again"),
         (
             "<net version='1.20'><edge id='a' from='x' to='y'><lane id='a_0' index='0' speed='5'/></edge></net>",
-            r"grid: SUMO could not start .*The network is .*bad\.net\.xml",
+            r"grid: SUMO could not start .*the network .*bad\.net\.xml and the cars",
         ),
     ],
 )
@@ -300,18 +358,19 @@ def test_a_simulation_that_fails_in_a_step_says_so():
         "</routes>", '<vehicle id="late" type="nobody" route="bot0_0" depart="300"/></routes>'
     )
     simulation = Simulation("grid", "grid-e1", demand, 1.0)
-    with pytest.raises(WorldError, match=r"grid: SUMO (failed in a step|could not start)"):  # noqa: PT012
-        simulation.load(0)
+    simulation.load(0)
+    with pytest.raises(WorldError, match="grid: SUMO failed in a step of the simulation"):  # noqa: PT012
         for _ in range(400):
             simulation.step()
     simulation.close()
 
 
-def test_a_killed_process_is_named_and_replaced():
-    """As training sees it: the process died of a signal, another takes its place."""
+def test_a_killed_process_is_named_and_replaced(monkeypatch, tmp_path):
+    """As training sees it: the process died of a signal and left no file, and another takes its place."""
     import os
     import signal
 
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
     fleet = Processes(registry.make("grid"), 1, 1)
     try:
         rows = np.arange(1)
@@ -321,6 +380,7 @@ def test_a_killed_process_is_named_and_replaced():
         os.kill(fleet.processes[0], signal.SIGKILL)
         (failure,) = fleet.run("step", rows)
         assert "SIGKILL" in failure.reason
+        assert not list(tmp_path.glob("**/*demand*"))
         fleet.replace(failure.worker)
         assert not fleet.run("reset", rows)
         np.testing.assert_array_equal(fleet.table.observations, before)
@@ -330,9 +390,11 @@ def test_a_killed_process_is_named_and_replaced():
 
 def test_sumo_has_nothing_to_warn_of_but_drivers_slower_than_they_enter(capfd):
     """The warnings that are off in training, on."""
+    variants = bottleneck.VARIANTS["bottleneck0"], bottleneck.VARIANTS["bottleneck1"]
     for task, net, demand, time_step in (
         ("grid", "grid-e1", demand_of(ERAS["E1"], 1.0), 1.0),
         ("grid", "grid-e3", demand_of(ERAS["E3"], 1.0), 1.0),
+        *(("bottleneck", "bottleneck", bottleneck.demand_of(bottleneck.ERAS["E1"], one, 1.0), 0.5) for one in variants),
     ):
         simulation = Simulation(task, net, demand, time_step, warnings=True)
         simulation.load(0)

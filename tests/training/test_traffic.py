@@ -12,9 +12,10 @@ from pcpo.training.collect_host import HostProgram
 from pcpo.training.config import config_for
 from pcpo.training.host.fleet import Hands
 from pcpo.training.programs import program_for
+from tests.tasks.with_sumo import need_sumo
 from tests.training.small import assert_same, rows_in
 
-pytest.importorskip("libsumo", reason="SUMO is not installed")
+need_sumo()
 
 TINY = ("--updates", "1", "--batch-size", "60", "--task-option", "horizon=30", "--spectrum-every", "0")
 

@@ -238,21 +238,23 @@ class BottleneckWorld:
         """The agent's cars get their speeds, half a second passes, and what has come of it is looked at."""
         self._drive(self._increments(action))
         observation = self._pass()
-        crashed = self._sumo.simulation.getStartingTeleportNumber() > 0
-        return Step(observation, self._outflow(REWARDED_STEPS) / FLOW, self._charge(), crashed)
+        return Step(observation, self._outflow(REWARDED_STEPS) / FLOW, self._charge(), self._crashed())
 
     def details(self) -> dict[str, Any]:
         """Of all cars: their speeds. Of humans who are slow: for how long. Of the agent's: what they may drive."""
+        self._simulation.check()
         return {
             "slow_seconds": dict(self.spells.seconds),
             "speeds": dict(self._speeds),
             "robots": {name: robot.top_speed for name, robot in self.robots.items()},
             "arrived": self._arrivals[-1] if self._arrivals else 0,
             "outflow": self._outflow(OBSERVED_STEPS),
+            "crashed": self._crashed(),
         }
 
     def scene(self) -> TrafficScene:
         """The road and the cars."""
+        self._simulation.check()
         late = {name for name, seconds in self.spells.seconds.items() if seconds > self._slow_limit}
         cars = seen_from_above(self._sumo, self.robots, late)
         return TrafficScene(_VIEWS, _roads(), cars, limit=self._slow_limit, top_speed=TOP_SPEED)
@@ -298,6 +300,9 @@ class BottleneckWorld:
             self.robots.pop(name, None)
         self._arrivals.append(simulation.getArrivedNumber())
         return self._observe()
+
+    def _crashed(self) -> bool:
+        return self._sumo.simulation.getStartingTeleportNumber() > 0
 
     def _observe(self) -> Float[np.ndarray, " o"]:
         """Reads all cars once: who is where, and how fast."""

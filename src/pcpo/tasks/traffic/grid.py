@@ -76,7 +76,7 @@ def grid(
 
     Args:
         era: Whose cars and lights: "E1", of Flow when the paper was written, or "E3", of Flow's last version, whose
-            cars accelerate faster, so that switching often costs little.
+            cars accelerate faster, so that switching often earns more.
         cost: "seconds": a direction of a light costs 1 in every step after which it has been red for more than
             ``red_limit``. "phases": only in the first of them. "any": 1 if there is such a direction. "cars": a car
             costs 1 in every step after which it has stood for more than ``red_limit``.
@@ -170,12 +170,13 @@ class GridWorld:
         self._simulation.step()
         self.lights.passed()
         observation = self._observe()
-        crashed = self._sumo.simulation.getStartingTeleportNumber() > 0
+        crashed = self._crashed()
         reward = 0.0 if crashed else desired_speed(list(self._speeds.values()))
         return Step(observation, reward, self._charge(), crashed)
 
     def details(self) -> dict[str, Any]:
         """Of the lights: what they show, and how long each direction has been red. Of the cars: their speeds."""
+        self._simulation.check()
         simulation = self._sumo.simulation
         return {
             "lights": [self.lights.shown(i) for i in range(LIGHTS)],
@@ -183,10 +184,12 @@ class GridWorld:
             "speeds": dict(self._speeds),
             "arrived": simulation.getArrivedNumber(),
             "departed": simulation.getDepartedNumber(),
+            "crashed": self._crashed(),
         }
 
     def scene(self) -> TrafficScene:
         """Roads, lights and cars."""
+        self._simulation.check()
         signals = (
             Signal(*_place(i), self.lights.shown(i), (self.lights.red[i][0], self.lights.red[i][1]))
             for i in range(LIGHTS)
@@ -201,6 +204,9 @@ class GridWorld:
     def _show(self, changes: list[tuple[int, str]]) -> None:
         for i, state in changes:
             self._sumo.trafficlight.setRedYellowGreenState(f"center{i}", state)
+
+    def _crashed(self) -> bool:
+        return self._sumo.simulation.getStartingTeleportNumber() > 0
 
     def _observe(self) -> Float[np.ndarray, " o"]:
         """Reads all cars once; SUMO lists those of a lane from its beginning to its end."""

@@ -18,7 +18,8 @@ from xml.etree import ElementTree as ET
 FOLDER = Path(__file__).parent.parent / "assets" / "traffic"
 
 JUNCTION_RADII = {"grid-e1": 3.1, "grid-e3": 6.2, "bottleneck": None}
-"""The networks, and in metres how far from the middle of a junction its stop lines are; None where nodes say it."""
+"""The networks, and the radii of their corners in metres; None where nodes say it. A stop line is a lane's width
+farther than that from the middle of its junction."""
 
 _OPTIONS = ("--no-turnarounds", "true", "--no-internal-links", "false")
 

@@ -7,9 +7,9 @@ either: one call at a time.
 """
 
 import os
-import shutil
 import tempfile
 import weakref
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +45,21 @@ def engine(task: str) -> Any:
     return libsumo
 
 
+@dataclass
+class _Hold:
+    """A process that is held for a simulation."""
+
+    process: int
+    demand: str = ""
+    """The file of the last load: no other simulation has it."""
+
+    def lasts(self, sumo: Any) -> bool:
+        """Whether SUMO runs what was loaded last; somebody else may have closed it, or started another simulation."""
+        return (
+            self.process == os.getpid() and sumo.isLoaded() and sumo.simulation.getOption("route-files") == self.demand
+        )
+
+
 class Simulation:
     """SUMO, running one network with one demand; nothing happens before the first `load`.
 
@@ -65,9 +80,8 @@ class Simulation:
             *("--step-length", str(time_step), "--time-to-teleport", "-1", "--collision.check-junctions", "true"),
             *("--no-step-log", "true", "--no-warnings", str(not warnings).lower(), *_NEVER),
         ]
-        self._routes: Path | None = None
         self._finalizer: weakref.finalize[..., Simulation] | None = None
-        self._started_by = 0
+        self._hold = _Hold(0)
         self._seed = 0
 
     def load(self, seed: int) -> None:
@@ -80,26 +94,35 @@ class Simulation:
         if not self.sumo.isLoaded() and (fault := nets.fault(self._net)):
             raise WorldError(f"{self.task}: {self._net} is no network ({fault}); install pcpo again")
         self._seed = int(np.random.SeedSequence(seed & (2**64 - 1)).generate_state(1)[0] >> 1)
-        options = ["-n", str(self._net), "-r", str(self._routes), *self._options, "--seed", str(self._seed)]
-        try:
-            if self.sumo.isLoaded():
-                self.sumo.load(options)
-            else:
-                self.sumo.start(["sumo", *options])
-        except self._failures() as error:
+        # SUMO reads nothing but files. It keeps this one open, so that the name can go at once, and a process that is
+        # killed leaves nothing behind.
+        with tempfile.TemporaryDirectory(prefix="pcpo-traffic-", ignore_cleanup_errors=True) as folder:
+            demand = Path(folder) / "demand.rou.xml"
+            demand.write_text(self._demand)
+            self._hold.demand = str(demand)
+            self._begin(["-n", str(self._net), "-r", str(demand), *self._options, "--seed", str(self._seed)])
+
+    def check(self) -> None:
+        """Makes sure that what is read of SUMO, or done to it, is of this simulation.
+
+        Raises:
+            WorldError: Nothing has been loaded, it has been closed, or SUMO does not run it any more.
+        """
+        if self._finalizer is None:
+            raise WorldError(f"{self.task}: nothing has been simulated yet, or it has been closed; reset it first")
+        if not self._hold.lasts(self.sumo):
             raise WorldError(
-                f"{self.task}: SUMO could not start ({error}); its own message is on the error output. "
-                f"The network is {self._net}"
-            ) from error
+                f"{self.task}: its simulation is gone: it failed to start, or something else in this process has "
+                "closed it or started another one; leave libsumo to the environment, and reset it"
+            )
 
     def step(self) -> None:
         """One step.
 
         Raises:
-            WorldError: SUMO fails, or nothing has been loaded.
+            WorldError: SUMO fails, or there is nothing to step; see `check`.
         """
-        if self._finalizer is None:  # without this, whoever has the process now would be moved
-            raise WorldError(f"{self.task}: nothing has been simulated yet, or it has been closed; reset it first")
+        self.check()
         try:
             self.sumo.simulationStep()
         except self._failures() as error:
@@ -112,28 +135,24 @@ class Simulation:
         """Ends SUMO and lets others have the process; a later `load` starts it again."""
         if self._finalizer is not None:
             self._finalizer()
-            self._finalizer = self._routes = None
+            self._finalizer = None
 
     def _claim(self) -> None:
         """Makes sure that this process simulates nothing else."""
         global _owner  # noqa: PLW0603  (libsumo's state is global too, and this says whose it is)
         holder = _owner() if _owner is not None else None
-        if holder is self and self._started_by == os.getpid():
+        if holder is self and (self._hold.lasts(self.sumo) or self._was_closed()):
             return
-        if holder is not None and holder._started_by != os.getpid():
+        if holder is not None and holder._hold.process != os.getpid():
             whose = f"this process was forked from one that simulates {holder.task}"
-        elif holder is not None:
+        elif holder is not None and holder is not self:
             whose = f"this process simulates {holder.task} already"
         elif self.sumo.isLoaded():
             whose = "this process has a simulation already that something else has started"
         else:
             _owner = weakref.ref(self)
-            self._started_by = os.getpid()
-            # The demand goes into a file, since SUMO reads nothing else.
-            folder = Path(tempfile.mkdtemp(prefix="pcpo-traffic-"))
-            self._finalizer = weakref.finalize(self, _release, self.sumo, self._started_by, folder)
-            self._routes = folder / "demand.rou.xml"
-            self._routes.write_text(self._demand)
+            self._hold = _Hold(os.getpid())
+            self._finalizer = weakref.finalize(self, _release, self.sumo, self._hold)
             return
         raise WorldError(
             f"{self.task}: {whose}, and SUMO can only run once in a process; close that environment first, or give "
@@ -141,14 +160,30 @@ class Simulation:
             "gymnasium.vector.AsyncVectorEnv(..., context='spawn') does"
         )
 
+    def _was_closed(self) -> bool:
+        """Somebody else has closed SUMO, in the process that is held: it can be started again."""
+        return self._hold.process == os.getpid() and not self.sumo.isLoaded()
+
+    def _begin(self, options: list[str]) -> None:
+        try:
+            if self.sumo.isLoaded():
+                self.sumo.load(options)
+            else:
+                self.sumo.start(["sumo", *options])
+        except self._failures() as error:
+            raise WorldError(
+                f"{self.task}: SUMO could not start ({error}); its own message is on the error output. It was given "
+                f"the network {self._net} and the cars that the option demand asks for"
+            ) from error
+
     def _failures(self) -> tuple[type[Exception], ...]:
         return (self.sumo.TraCIException, self.sumo.FatalTraCIError)
 
 
-def _release(sumo: Any, started_by: int, folder: Path) -> None:
-    """Closes SUMO, in the process that started it; a copy made by fork leaves it alone."""
+def _release(sumo: Any, hold: _Hold) -> None:
+    """Closes SUMO, unless it runs what somebody else has started; a copy made by fork leaves it alone."""
     global _owner  # noqa: PLW0603
-    if started_by == os.getpid():
-        sumo.close()
-        shutil.rmtree(folder, ignore_errors=True)
+    if hold.process == os.getpid():
+        if hold.lasts(sumo):
+            sumo.close()
         _owner = None

@@ -31,7 +31,10 @@ class Step(NamedTuple):
 
 @runtime_checkable
 class TrafficWorld(Protocol):
-    """One environment. It holds the process's simulation from its first reset until it is closed."""
+    """One environment. It holds the process's simulation from its first reset until it is closed.
+
+    Whatever reads the simulation raises `WorldError` where there is none, or not the one that it has begun.
+    """
 
     def reset(self, seed: int) -> Float[np.ndarray, " o"]:
         """Begins an episode that the seed decides."""
@@ -63,7 +66,10 @@ class Era:
     decel: float
 
     def vehicle_type(self, name: str) -> str:
-        """A vehicle type of that name in SUMO's XML: the intelligent driver model with an imperfect driver."""
+        """A vehicle type of that name in SUMO's XML, with Flow's settings: the intelligent driver model.
+
+        That model ignores sigma, so drivers differ by speedDev alone: by the speed that they think is allowed.
+        """
         return (
             f'<vType id="{name}" carFollowModel="IDM" accel="{self.accel}" decel="{self.decel}" sigma="0.5" tau="1.0" '
             'minGap="2.5" maxSpeed="30" speedFactor="1.0" speedDev="0.1" impatience="0.5" length="5" '
