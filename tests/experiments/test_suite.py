@@ -162,6 +162,37 @@ def test_other_settings_in_the_same_directory_are_refused(whole):
     assert contents(whole) == before
 
 
+GROUPED = dataclasses.replace(TINY, scale=Scale(seeds=3, group=3, updates=1))
+
+
+def test_a_part_of_a_group_is_refused_before_anything_is_trained(tmp_path, monkeypatch):
+    """Two seeds of a group of three, then all three: seeds 0 and 1 would be there twice."""
+    runner.run(GROUPED, tmp_path, Budget(seeds=2, only=("wide",)))
+    before = contents(tmp_path)
+    assert list(before) == ["wide.seeds-0-1.csv.gz"]
+    monkeypatch.setattr(runner.loop, "train", lambda *_: pytest.fail("trained"))
+    refusal = r"wide\.seeds-0-1, but wide\.seeds-0-2 is asked for: seeds are trained in groups of 3"
+    with pytest.raises(RunError, match=refusal):
+        runner.run(GROUPED, tmp_path)
+    for path in tmp_path.glob("wide.*"):
+        path.unlink()  # the run was begun, and its results are not written yet
+    with pytest.raises(RunError, match=refusal):
+        runner.run(GROUPED, tmp_path)
+
+
+def test_longer_results_are_not_replaced_by_those_of_a_run_begun_anew(whole, tmp_path):
+    """The results came from elsewhere and the run is not there: it begins at 0 and is stopped after an update."""
+    runner.merge(TINY, [whole], tmp_path)
+    before = contents(tmp_path), contents(tmp_path, "json")
+    clock = iter([0.0, 0.0, *[9.0] * 99])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(runner, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+        ran = runner.run(TINY, tmp_path, Budget(updates=6, hours=1.0 / 3600, only=("wide",), seeds=1))
+    assert ran.stopped_by == "the hours are over"
+    assert len((tmp_path / "runs/wide.seed-0/metrics.jsonl").read_text().splitlines()) < 4
+    assert (contents(tmp_path), contents(tmp_path, "json")) == before
+
+
 # Several machines.
 
 
@@ -184,6 +215,32 @@ def test_runs_are_merged_by_their_settings_whatever_they_are_called(whole, tmp_p
         assert contents(tmp_path / "out")["wide.seed-1.csv.gz"] == contents(whole)["wide.seed-1.csv.gz"]
     finally:
         elsewhere.rename(whole / "runs" / "wide.seed-1")
+
+
+def test_results_are_merged_whatever_their_files_are_called(whole, tmp_path):
+    """A run that someone called after another variant of the same length: its name says nothing."""
+    source = tmp_path / "mine"
+    source.mkdir()
+    for kind in ("json", "csv.gz"):
+        (source / f"w.seed-1.{kind}").write_bytes((whole / f"wide.seed-1.{kind}").read_bytes())
+    assert runner.merge(TINY, [source], tmp_path / "out") == ["wide.seed-1"]
+    assert results.read_series(tmp_path / "out")["wide"].seeds == (1,)
+    assert runner.merge(TINY, [source], tmp_path / "out") == []
+
+
+@pytest.mark.parametrize("has_results", [False, True])
+def test_runs_beside_results_are_merged_where_they_have_more(whole, tmp_path, has_results):
+    """Killed before their results were written anew, or before there were any; those of another piece are there."""
+    source = tmp_path / "killed"
+    runs = source / "runs" / "wide.seed-1"
+    runs.mkdir(parents=True)
+    for name in ("config.json", "metrics.jsonl"):
+        (runs / name).write_bytes((whole / "runs/wide.seed-1" / name).read_bytes())
+    runner.merge(TINY, [whole], tmp_path / "two", updates=2)
+    for path in (tmp_path / "two").glob("*" if has_results else "narrow.*"):
+        (source / path.name).write_bytes(path.read_bytes())
+    runner.merge(TINY, [source], tmp_path / "out")
+    assert contents(tmp_path / "out")["wide.seed-1.csv.gz"] == contents(whole)["wide.seed-1.csv.gz"]
 
 
 def test_the_first_updates_can_be_taken_alone(whole, tmp_path):

@@ -1,5 +1,6 @@
 """What an experiment is, and which pieces of work it consists of. Nothing here needs jax or numpy."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -122,6 +123,17 @@ def seeds_named(seeds: Sequence[int]) -> str:
         ('seeds-0-2', 'seed-7')
     """
     return f"seed-{seeds[0]}" if len(seeds) == 1 else f"seeds-{seeds[0]}-{seeds[-1]}"
+
+
+def seeds_in(name: str) -> tuple[int, ...]:
+    """The seeds in the name of a piece of work; none in another name.
+
+    Example:
+        >>> seeds_in("pcpo-kl.seeds-0-2"), seeds_in("fpo-0.1.seed-7"), seeds_in("notes")
+        ((0, 1, 2), (7,), ())
+    """
+    found = re.fullmatch(r".*\.seeds?-(\d+)(?:-(\d+))?", name)
+    return tuple(range(int(found[1]), int(found[2] or found[1]) + 1)) if found else ()
 
 
 def groups(seeds: int, size: int) -> list[tuple[int, ...]]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pcpo.experiments.suite import results
-from pcpo.experiments.suite.plan import ALL, Experiment, Share, Unit, units
+from pcpo.experiments.suite.plan import ALL, Experiment, Share, Unit, seeds_in, seeds_named, units
 from pcpo.training import loop
 from pcpo.training.files import RunError, read_json
 from pcpo.training.progress import Display, Silent
@@ -71,6 +71,7 @@ def run(
     seeds, updates = budget.seeds or experiment.scale.seeds, budget.updates or experiment.scale.updates
     deadline = None if budget.hours is None else time.monotonic() + 3600.0 * budget.hours
     todo = units(experiment, seeds, budget.share, budget.only)
+    _check_groups(todo, experiment.scale.group, directory)
     complete = 0
     for number, unit in enumerate(todo, 1):
         if _has(directory, unit, updates, budget.batch_size):
@@ -80,7 +81,7 @@ def run(
             return Ran(len(todo), complete, "the hours are over")
         _log.info("%s of %s: %s, %s updates", number, len(todo), unit.name, updates)
         ended = _run_unit(unit, directory, updates, budget.batch_size, _manner(display(), deadline))
-        if ended.updates:
+        if ended.updates > _updates_of(directory, unit):
             results.write(directory, results.compact(Run.open(ended.directory), unit.variant.name))
         if ended.stopped_by is not None:
             late = ended.stopped_by == "the callback"
@@ -103,6 +104,32 @@ def _has(directory: Path, unit: Unit, updates: int, batch_size: int | None) -> b
     if not results.same(piece, unit.variant.config(unit.seeds, updates, batch_size)):
         raise RunError(f"{path} was made with other settings; give another directory with --out")
     return piece.updates >= updates
+
+
+def _updates_of(directory: Path, unit: Unit) -> int:
+    """How far the results have come that are there: those of a run begun anew must not replace longer ones."""
+    path = directory / f"{unit.name}.json"
+    return results.read_piece(path).updates if path.is_file() else 0
+
+
+def _check_groups(todo: Sequence[Unit], size: int, directory: Path) -> None:
+    """Seeds that are there already as part of another group would count twice, or the training would be lost.
+
+    Raises:
+        RunError: If some are, before anything is trained.
+    """
+    there = [(piece.variant, piece.seeds) for piece in results.read(directory)]
+    runs = [path.parent.name for path in (directory / RUNS).glob(f"*/{CONFIG}")]
+    for unit in todo:
+        names = {f"{unit.variant.name}.{seeds_named(seeds)}" for name, seeds in there if name == unit.variant.name}
+        begun = {name for name in runs if name.startswith(f"{unit.variant.name}.seed")}
+        for name in sorted(names | begun):
+            if name != unit.name and set(seeds_in(name)) & set(unit.seeds):
+                raise RunError(
+                    f"{directory} has {name}, but {unit.name} is asked for: seeds are trained in groups of {size}, and "
+                    "the group is part of what is computed; ask for as many seeds as were made, or give another "
+                    "directory with --out"
+                )
 
 
 def _run_unit(unit: Unit, directory: Path, updates: int, batch_size: int | None, manner: loop.Manner) -> loop.Ended:
@@ -182,11 +209,12 @@ def _offers(experiment: Experiment, source: Path) -> list[results.Unwritten]:
             for variant in experiment.variants
             if results.same(piece, variant.config(piece.seeds, 1))
         ]
-    compact = {directory for directory in source.rglob(RUNS) if list(directory.parent.glob("*.seed*-*.json"))}
     for path in sorted(source.rglob(CONFIG)):
-        if not (path.parent / "metrics.jsonl").is_file() or compact & set(path.parents):
-            continue  # no run, or one whose results stand beside it
+        if not (path.parent / "metrics.jsonl").is_file():
+            continue  # no run
         run = results.open_run(path.parent)
+        if run.updates <= _compact_beside(path.parent):
+            continue  # its results are among those above
         for variant in experiment.variants:
             config = variant.config(run.seeds, run.config.updates)
             if identity(run.config) == identity(config) and run.config.limits == config.limits and run.updates:
@@ -194,11 +222,17 @@ def _offers(experiment: Experiment, source: Path) -> list[results.Unwritten]:
     return found
 
 
+def _compact_beside(run: Path) -> int:
+    """Updates of the compact results that were written of a run in ``runs/``; 0 where there are none."""
+    record = run.parent.parent / f"{run.name}.json"
+    return results.read_piece(record).updates if run.parent.name == RUNS and record.is_file() else 0
+
+
 def _as_written(piece: results.Piece, variant: str | None = None) -> results.Unwritten:
     """A piece as it stands in its files, under the name of another variant where one is given."""
     name = variant or piece.variant
     record, table = read_json(piece.path) | {"variant": name}, results.read_table(results.table_of(piece.path))
-    return results.Unwritten(name + piece.path.stem[len(piece.variant) :], table, record)
+    return results.Unwritten(f"{name}.{seeds_named(piece.seeds)}", table, record)  # whatever its file is called
 
 
 def _check_seeds(pieces: dict[str, results.Unwritten]) -> None:
