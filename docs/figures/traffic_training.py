@@ -20,7 +20,7 @@ from pcpo.experiments import plots
 HERE = Path(__file__).parent
 NUMBERS, POLICIES = HERE / "traffic-training.json", HERE / "traffic-policies.json"
 WINDOW = 5
-"""Updates at either end that the numbers of the page are means over."""
+"""The last updates that the numbers of the page are means over, and the first ones that are left out of others."""
 LOOKS = {
     "pcpo-kl": ("PCPO (KL)", plots.KL),
     "pcpo-l2": ("PCPO (L2)", plots.L2),
@@ -60,10 +60,22 @@ def _short(number):
     return None if number is None else float(f"{number:.5g}")
 
 
-def column(runs, name):
-    """A row for each seed, as long as the shortest."""
-    length = min(len(run[name]) for run in runs)
+def column(runs, name, length=None):
+    """A row for each seed, as long as the shortest, or that long."""
+    length = length or min(len(run[name]) for run in runs)
     return np.array([run[name][:length] for run in runs], float)
+
+
+def settings(found):
+    """The runs that are compared with one another, and how many updates all of them have."""
+    together = {}
+    for name, runs in found.items():
+        task, era, algorithm, *critic = name.split()
+        together.setdefault(" ".join([task, era, *critic]), {})[algorithm] = runs
+    return {
+        setting: (min(len(run["cost"]) for runs in rules.values() for run in runs), rules)
+        for setting, rules in together.items()
+    }
 
 
 def draw(found, setting, marks, file):
@@ -98,21 +110,37 @@ def draw(found, setting, marks, file):
 def told(found):
     """The numbers of the page."""
     lines = []
-    for name, runs in found.items():
-        lines.append(f"{name}: {[len(run['cost']) for run in runs]} updates")
-        for key in ("reward", "cost", "unexplained reward", "unexplained cost"):
-            values = column(runs, key)
-            first, last = values[:, :WINDOW].mean(1), values[:, -WINDOW:].mean(1)
-            lines.append(f"  {key}: {first.mean():.4g} -> {last.mean():.4g}; seeds {first.round(2)} -> {last.round(2)}")
-        promised, same = column(runs, "promised")[:, WINDOW:].mean(), column(runs, "same batch")[:, WINDOW:].mean()
-        later = np.diff(column(runs, "cost"), axis=1)[:, WINDOW:].mean()
-        kl = column(runs, "kl")
-        lines.append(
-            f"  cost in an update: {promised:.4g} promised, {same:.4g} on the same batch, {later:.3g} in the next; "
-            f"kl {kl[:, 0].round(4)} at first, median {np.median(kl[:, WINDOW:]):.2g}; "
-            f"median residual of cg {np.median(column(runs, 'residual')):.2g}"
-        )
+    for setting, (length, rules) in settings(found).items():
+        lines.append(f"{setting}: {length} updates of each")
+        for algorithm, runs in rules.items():
+            values = {key: column(runs, key, length) for key in COLUMNS}
+            lines += [f"  {algorithm}", *ends(values), *inside(values)]
     return "\n".join(lines) + "\n"
+
+
+def ends(values):
+    """The first batch and the mean over the last ones; what the cost adds up to, as the mean over the seeds."""
+    for key in ("reward", "cost"):
+        first, last = values[key][:, 0], values[key][:, -WINDOW:].mean(1)
+        yield f"    {key}: {first.mean():.4g} -> {last.mean():.4g}; seeds {first.round(2)} -> {last.round(2)}"
+    yield f"    cost added up: {values['cost'].sum(1).mean():.5g}; error of a batch {np.mean(values['cost error']):.3g}"
+
+
+def inside(values):
+    """What an update promised and what came of it; what critics do not explain; steps and solves."""
+    later = np.diff(values["cost"], axis=1)[:, WINDOW:].mean(1)
+    promised, same, kl = (values[key][:, WINDOW:] for key in ("promised", "same batch", "kl"))
+    yield (
+        f"    cost in an update: {promised.mean():.4g} promised, {same.mean():.4g} on the same batch, in the next one "
+        f"{later.mean():.3g}, by seed {later.round(1)}"
+    )
+    for key in ("unexplained reward", "unexplained cost"):
+        low, middle, high = np.quantile(values[key][:, WINDOW:], (0.1, 0.5, 0.9))
+        yield f"    {key}: {middle:.2g} ({low:.2g} to {high:.2g})"
+    yield (
+        f"    kl {values['kl'][:, 0].round(4)} at first, median {np.median(kl):.2g}; "
+        f"median residual of cg {np.median(values['residual']):.2g}"
+    )
 
 
 if __name__ == "__main__":
@@ -121,7 +149,7 @@ if __name__ == "__main__":
     found = json.loads(NUMBERS.read_text())
     policies = json.loads(POLICIES.read_text())
     cycles, later = (policies[era]["grid"]["cycles"] for era in ("E1", "E3"))
-    draw(found, "grid E1", {"reward": {"always ask: no cost": cycles["3"][0]}}, "traffic-grid-e1.png")
-    draw(found, "grid E3", {"reward": {"always ask: no cost": later["4"][0]}}, "traffic-grid-e3.png")
+    draw(found, "grid E1", {"reward": {"always ask: no cost": cycles["3"]["0"][0]}}, "traffic-grid-e1.png")
+    draw(found, "grid E3", {"reward": {"always ask: no cost": later["4"]["0"][0]}}, "traffic-grid-e3.png")
     draw(found, "bottleneck E1", {"reward": {"do nothing: no cost": 406.0}}, "traffic-bottleneck-e1.png")
     sys.stdout.write(told(found))
