@@ -40,6 +40,8 @@ def rewards(experiment: str, variant: Variant) -> Any:
     curve[0] = 0.0
     if rule == "l2":
         curve[1:] += 0.3 * WIGGLE[1:]
+    if variant.name.endswith("cpo-without-0.01"):
+        curve[1:] += 0.3 * WIGGLE[1:]
     if experiment == "small-batch":
         curve[1:] += 0.2 * WIGGLE[1:]
     return curve
@@ -54,9 +56,11 @@ def costs(experiment: str, variant: Variant) -> Any:
     if rule in {"kl", "adaptive", "kl-flipped"}:
         curve[1 if points else 2 :] = kept
         if variant.task in {"grid", "bottleneck"}:
-            curve[2:] = 0.5
+            curve[2:4], curve[4:] = HIGH, 0.5
     elif rule in {"l2", "l2-flipped"}:
         curve[1:] = 0.9 * kept
+        if variant.task in {"grid", "bottleneck"}:
+            curve[1:3] = HIGH
         if points:
             curve[1], curve[2:20], curve[20:60] = limit + 0.5, 0.2 * kept, 1.8 * kept  # later than KL, more in all
         if experiment == "harder":

@@ -1,7 +1,6 @@
 """Judges of the claims in the paper's appendix, from ``appendix:additionalExperiment`` on."""
 
 import functools
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,7 +8,7 @@ from pcpo.experiments.claims import evidence as say
 from pcpo.experiments.claims.evidence import SHORT, Data, of_seeds
 from pcpo.experiments.claims.judges import KL, L2, POINTS, SIX, Judge, not_checkable, of_pcpo, on, together
 from pcpo.experiments.claims.main_section import cpo_violates_more
-from pcpo.experiments.claims.verdicts import Judged, NotRunError, Verdict, agreed, all_of, decided, opposite
+from pcpo.experiments.claims.verdicts import Judged, Verdict, agreed, all_of, any_of, decided, opposite
 from pcpo.experiments.statistics import found, iqm, last_tenth, ratio, time_to_reach
 
 _PREFIX = {"point-circle": "pc", "point-gather": "pg"}
@@ -30,6 +29,13 @@ def _variant(task: str, name: str) -> str:
 def _search_spread(data: Data, task: str) -> Judged:
     pair = (_variant(task, "cpo-without-0.01"), _variant(task, "cpo-0.01"))
     return say.spread_more(data, "line-search", *pair, f"{SHORT[task]} spread of the reward over seeds", "rewards")
+
+
+def _search_stabilizes(data: Data, task: str) -> Judged:
+    without, with_ = data.pair("line-search", *(_variant(task, name) for name in ("cpo-without-0.01", "cpo-0.01")))
+    return say.fluctuates_more(
+        without.rewards, with_.rewards, f"{SHORT[task]} fluctuation of the reward, without over with,"
+    )
 
 
 def _search_later(data: Data, task: str) -> Judged:
@@ -88,12 +94,13 @@ def _more_recovery(data: Data, task: str) -> Judged:
 
 
 def _only_kl(data: Data, task: str) -> Judged:
-    """KL keeps the limit, no other rule does, and KL has the highest reward of those that consider it."""
+    """KL keeps the limit, and each other rule that considers it breaks it or earns less."""
     names = {rule: _variant(task, rule) for rule in (KL, L2, "cpo")}
     parts = [say.keeps_limit(data, "harder", names[KL], f"{SHORT[task]} KL")]
     for rule in (L2, "cpo"):
-        parts.append(opposite(say.keeps_limit(data, "harder", names[rule], f"{SHORT[task]} {rule}")))
-        parts.append(say.more_reward(data, "harder", names[KL], names[rule], f"{SHORT[task]} KL over {rule}"))
+        breaks = opposite(say.keeps_limit(data, "harder", names[rule], f"{SHORT[task]} {rule}"))
+        less = say.more_reward(data, "harder", names[KL], names[rule], f"{SHORT[task]} KL over {rule}")
+        parts.append(any_of([breaks, less]))
     return all_of(parts)
 
 
@@ -143,19 +150,7 @@ def _less_error(data: Data) -> Judged:
     return decided("median relative residual of H x = a, 10 over 20 iterations by", finding)
 
 
-# The optimisation paths.
-
-
-def _path(claim: str, data: Data) -> Judged:
-    """A verdict of `pcpo reproduce optimization-path`, which has pages and tests of its own."""
-    path = data.directory / "optimization-path" / "optimization-path.json"
-    if not path.is_file():
-        raise NotRunError("optimization-path")
-    for found_ in json.loads(path.read_text(encoding="utf-8"))["verdicts"]:
-        if found_["claim"].startswith(claim):
-            verdict = {"holds": Verdict.REPRODUCED, "untested": Verdict.UNDECIDED}.get(found_["verdict"])
-            return Judged(verdict or Verdict.NOT_REPRODUCED, found_["evidence"])
-    raise NotRunError("optimization-path")
+# Over all tasks.
 
 
 def _kl_in_all(data: Data, task: str) -> Judged:
@@ -184,6 +179,7 @@ JUDGES: Mapping[str, Judge] = {
     "not-well-estimated": not_checkable("a suggested cause; the claims cg-* judge what can be measured of it"),
     "reward-at-equal-violation": on(tuple(task for task in SIX if task != "grid"), of_pcpo(_richer)),
     "search-spread": on(POINTS, _search_spread),
+    "search-stabilizes": on(POINTS, _search_stabilizes),
     "search-faster": on(POINTS, _search_later),
     "search-smaller": on(POINTS, _search_smaller),
     "search-insignificant": on(POINTS, _search_insignificant),
@@ -198,14 +194,8 @@ JUDGES: Mapping[str, Judge] = {
     "cg-reward": together(_trpo_earns_more),
     "cg-constraint": together(lambda data: _grid_cost(data, "pcpo-kl-10", "trpo")),
     "cg-condition": together(_ill_conditioned),
+    "cg-cause": not_checkable("a cause; the claims around it judge what can be measured of it"),
     "cg-error": together(_less_error),
     "cg-satisfaction": together(lambda data: _grid_cost(data, "pcpo-kl-10", "pcpo-kl-20")),
-    "path-infinity": together(functools.partial(_path, "An optimal solution")),
-    "path-different-points": together(functools.partial(_path, "A stationary point of PCPO with KL")),
-    "path-kl-points": together(functools.partial(_path, "PCPO with KL projection has stationary points")),
-    "path-three-points": together(functools.partial(_path, "The KL update direction is zero at")),
-    "path-no-l2-points": together(functools.partial(_path, "PCPO with L2 norm projection does not have")),
-    "path-kl": together(functools.partial(_path, "Starting at (0.5, -2), PCPO with KL projection")),
-    "path-l2": together(functools.partial(_path, "Starting at (0.5, -2), PCPO with L2 projection")),
 }
 """What judges each claim."""

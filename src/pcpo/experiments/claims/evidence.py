@@ -72,8 +72,8 @@ class Data:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        self.asked: dict[tuple[str, str], int] = {}
-        """Updates of every run that was asked for since this was last emptied."""
+        self.asked: dict[tuple[str, str], tuple[int, int]] = {}
+        """Updates and seeds of every run that was asked for since this was last emptied."""
         self._runs: dict[str, dict[str, Series]] = {}
 
     def run(self, experiment: str, variant: str) -> Series:
@@ -87,7 +87,7 @@ class Data:
         if variant not in self._runs[experiment]:
             raise NotRunError(f"{experiment} ({variant})" if self._runs[experiment] else experiment)
         found_ = self._runs[experiment][variant]
-        self.asked[experiment, variant] = len(found_.updates)
+        self.asked[experiment, variant] = len(found_.updates), len(found_.seeds)
         return found_
 
     def _read(self, experiment: str) -> dict[str, Series]:
@@ -114,12 +114,16 @@ class Data:
         return strata[0].first(n), strata[1].first(n)
 
     def short(self) -> list[str]:
-        """Which experiments that were asked for have less than half of their updates yet, in words."""
-        least: dict[str, int] = {}
-        for (experiment, _), updates in self.asked.items():
-            least[experiment] = min(least.get(experiment, updates), updates)
-        wanted = {name: EXPERIMENTS[name].scale.updates for name in least}
-        return [f"{name} {n:,} of {wanted[name]:,}" for name, n in least.items() if n < ENOUGH * wanted[name]]
+        """Which experiments that were asked for have less than half of their updates or seeds yet, in words."""
+        told: list[str] = []
+        for name in dict.fromkeys(experiment for experiment, _ in self.asked):
+            amounts = [amount for (experiment, _), amount in self.asked.items() if experiment == name]
+            updates, seeds = (min(each) for each in zip(*amounts, strict=True))
+            scale = EXPERIMENTS[name].scale
+            for count, wanted, word in ((updates, scale.updates, "updates"), (seeds, scale.seeds, "seeds")):
+                if count < ENOUGH * wanted:
+                    told.append(f"{name} {count:,} of {wanted:,} {word}")
+        return told
 
     def limit(self, experiment: str, variant: str) -> float:
         """The limit of the only cost."""
@@ -286,6 +290,12 @@ def spread_more(data: Data, experiment: str, a: str, b: str, where: str, column:
     return decided(
         f"{where} x", found_of_means(times, *(moments(stratum) for stratum in data.pair(experiment, a, b))), 1.0
     )
+
+
+def share_above(data: Data, experiment: str, variant: str, updates: int) -> Seeds:
+    """Which part of each seed's first updates had more cost than is tolerated."""
+    above = data.stratum(experiment, variant).costs[:updates] > data.bound(experiment, variant)
+    return above.mean(axis=0)
 
 
 def share_of(run: Series, statuses: tuple[str, ...], updates: int) -> Seeds:

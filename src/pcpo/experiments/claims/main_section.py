@@ -1,8 +1,11 @@
 """Judges of the claims in the paper's section on experiments (``sec:experiments``), and of those in its abstract."""
 
 import functools
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
 from typing import Any
+
+import numpy as np
 
 from pcpo.experiments.claims import evidence as say
 from pcpo.experiments.claims.evidence import SHORT, Data, Stratum
@@ -10,20 +13,26 @@ from pcpo.experiments.claims.judges import KL, L2, POINTS, SIX, Judge, not_check
 from pcpo.experiments.claims.verdicts import (
     Judged,
     Verdict,
+    agreed,
+    alike,
     all_of,
     any_of,
     as_large_as,
     at_most,
+    decided,
     is_missing,
     opposite,
     where_run,
 )
-from pcpo.experiments.statistics import Seeds, found, iqm, last_tenth, ratio, time_to_safety
+from pcpo.experiments.statistics import Finding, Seeds, found, iqm, last_tenth, ratio, time_to_safety
 from pcpo.experiments.suite.presets import EXPERIMENTS
+from pcpo.training.statistics import Interval
 
 _PREFIX = {"point-circle": "pc", "point-gather": "pg"}
-_FEW, _FEW_MULTIPLIERS, _NEAR = 10.0, 2, 2.0
+_FEW, _FEW_MULTIPLIERS, _NEAR = 10.0, 2.0, 2.0
 """What we take "few policy updates", "significant effort" and, in parts of the limit, "near" to mean."""
+_TENTH = 0.1
+"""The part by which a number may be worse and still be "comparable"."""
 _NAMED = {KL: "KL", L2: "L2"}
 
 
@@ -77,8 +86,17 @@ def _cheapest(mine: str, data: Data, task: str) -> Judged:
     )
 
 
-def _above_in_traffic(data: Data, task: str) -> Judged:
-    return opposite(_keeps(KL, data, task))
+def _more_above_in_traffic(mine: str, data: Data, task: str) -> Judged:
+    """Compared with each point task over as many updates as both have: a part of them is above the limit."""
+    parts: list[Judged] = []
+    for point in POINTS:
+        n = min(len(data.stratum(each, mine).costs) for each in (task, point))
+        shares = [say.share_above(data, each, mine, n) for each in (task, point)]
+        ends = " against ".join(f"{100.0 * float(iqm(share)):.0f} %" for share in shares)
+        finding = found(lambda x, y: iqm(x) - iqm(y), *shares)
+        where = f"{SHORT[task]} and {SHORT[point]} {_NAMED[mine]} above the limit in {ends} of {n} updates, more by"
+        parts.append(decided(where, finding))
+    return all_of(parts)
 
 
 def _l2_safer(data: Data, task: str) -> Judged:
@@ -107,39 +125,85 @@ def _no_rate(data: Data, task: str) -> Judged:
 
 def _hard_to_choose(data: Data, task: str) -> Judged:
     """Of the six multipliers that were tried, no more than two keep the limit and earn what PDO does at its default."""
-    earned = iqm(last_tenth(data.stratum("multipliers", f"{_PREFIX[task]}-pdo-0.01").rewards))
+    usual = f"{_PREFIX[task]}-pdo-0.01"
     tried = [variant.name for variant in EXPERIMENTS["multipliers"].variants]
     tried = [name for name in tried if name.startswith(f"{_PREFIX[task]}-fpo-")]
-    good: list[str] = []
+    verdicts: dict[str, Verdict] = {}
     for name in tried:
-        stratum = data.stratum("multipliers", name)
-        cost, reward = (iqm(last_tenth(table)) for table in (stratum.costs, stratum.rewards))
-        if cost <= data.bound("multipliers", name) and reward >= earned:
-            good.append(name.rpartition("-")[2])
-    few = len(good) <= _FEW_MULTIPLIERS
+        keeps = say.keeps_limit(data, "multipliers", name, "")
+        earns = opposite(say.more_reward(data, "multipliers", usual, name, ""))
+        verdicts[name.rpartition("-")[2]] = all_of([keeps, earns]).verdict
+    good, unsure = (
+        [value for value, verdict in verdicts.items() if verdict is wanted]
+        for wanted in (Verdict.REPRODUCED, Verdict.UNDECIDED)
+    )
+    few = at_most(
+        "", Finding(math.nan, Interval(float(len(good)), float(len(good) + len(unsure)))), _FEW_MULTIPLIERS
+    ).verdict
     said = f"{len(good)} of {len(tried)} multipliers do ({', '.join(good) or 'none'})"
-    return Judged(Verdict.REPRODUCED if few else Verdict.NOT_REPRODUCED, f"{SHORT[task]} {said}")
+    return Judged(few, f"{SHORT[task]} {said}" + (f", and {', '.join(unsure)} may" if unsure else ""))
 
 
-def _on_average(column: str, above: str, below: str, claimed: float, data: Data) -> Judged:
+def _on_average(judge: Callable[[str, Data], Judged]) -> Judge:
+    """A claim about the mean over the six tasks, for either projection, once all of them were run."""
+
+    def of_all(data: Data) -> Judged:
+        runs = [functools.partial(cpo_violates_more, mine, data, task) for mine in (KL, L2) for task in SIX]
+        missing = [part for part in where_run(runs) if is_missing(part)]
+        return missing[0] if missing else alike(judge(mine, data) for mine in (KL, L2))
+
+    return of_all
+
+
+def _less_violation(claimed: float, mine: str, data: Data) -> Judged:
+    """CPO's violation over PCPO's, however violations are counted."""
+    return agreed(
+        as_large_as(
+            f"CPO over {_NAMED[mine]} {word}, mean over six tasks x", _mean_ratio(data, "cpo", mine, kind), claimed
+        )
+        for kind, word in say.COUNTED.items()
+    )
+
+
+def _higher_reward(claimed: float, mine: str, data: Data) -> Judged:
+    """A ratio of rewards means nothing where one of them is not above zero: then there is no answer."""
+    finding = _mean_ratio(data, mine, "cpo", "rewards")
+    return as_large_as(f"reward of {_NAMED[mine]} over CPO, mean over six tasks x", finding, claimed)
+
+
+def _mean_ratio(data: Data, above: str, below: str, column: str) -> Finding:
     """The mean over the six tasks of a ratio of two rules' means over seeds, of the last numbers of a column."""
-    missing = [
-        part for part in where_run([lambda t=task: cpo_violates_more(KL, data, t) for task in SIX]) if is_missing(part)
-    ]
-    if missing:
-        return missing[0]
     ends = [_ends(stratum, column) for task in SIX for stratum in data.pair(task, above, below)]
+
+    def positive_ratio(x: Any, y: Any) -> Any:
+        known = np.minimum(x, y) > 0.0 if column == "rewards" else np.minimum(x, y) >= 0.0
+        return np.where(known, ratio(x, y), np.nan)
 
     def mean_ratio(*values: Any) -> Any:
         pairs = zip(values[::2], values[1::2], strict=True)
-        return sum(ratio(x.mean(axis=-1), y.mean(axis=-1)) for x, y in pairs) / len(SIX)
+        return sum(positive_ratio(x.mean(axis=-1), y.mean(axis=-1)) for x, y in pairs) / len(SIX)
 
-    return as_large_as("mean over six tasks x", found(mean_ratio, *ends), claimed)
+    return found(mean_ratio, *ends)
 
 
 def _ends(stratum: Stratum, column: str) -> Seeds:
     """What each seed ends with: the last of what was added up, the mean of the last tenth of rewards."""
     return last_tenth(stratum.rewards) if column == "rewards" else getattr(stratum, column)[-1]
+
+
+def _comparable(mine: str, data: Data, task: str) -> Judged:
+    """Neither reward nor violation is worse than CPO's by more than a tenth."""
+    where = f"{SHORT[task]} {_NAMED[mine]} over CPO"
+    reward = say.of_seeds(data, task, mine, "cpo", lambda s: last_tenth(s.rewards), lambda x, y: (x - y) / np.abs(y))
+    violation = [
+        decided(
+            f"{SHORT[task]} CPO over {_NAMED[mine]} {word} x",
+            say.times_in_all(data, task, "cpo", mine, kind),
+            1.0 - _TENTH,
+        )
+        for kind, word in say.COUNTED.items()
+    ]
+    return all_of([decided(f"{where} relative reward", reward, -_TENTH), agreed(violation)])
 
 
 def _over(rule: str, data: Data, task: str) -> Judged:
@@ -183,11 +247,10 @@ JUDGES: Mapping[str, Judge] = {
     "cpo-violates-more": on(SIX, of_pcpo(cpo_violates_more)),
     "pdo-conservative": on(POINTS, functools.partial(_over, "pdo")),
     "fpo-effort": on(POINTS, _hard_to_choose),
-    "traffic-is-harder": together(
-        on(("grid", "bottleneck"), _above_in_traffic), on(POINTS, functools.partial(_keeps, KL))
-    ),
+    "traffic-is-harder": on(("grid", "bottleneck"), of_pcpo(_more_above_in_traffic)),
     "equal-reward-grid": _as_cheap("grid", 1.0 / (1.0 - 0.8515)),
     "equal-reward-bottleneck": _as_cheap("bottleneck", 5.42),
+    "traffic-why": not_checkable("a cause; whether there is more violation is judged by traffic-is-harder"),
     "few-updates": on(SIX, of_pcpo(_few_updates)),
     "trpo-upper-bound": on(SIX, _trpo_over),
     "equal-reward-point-circle": _as_cheap("point-circle", 66.0),
@@ -206,7 +269,8 @@ JUDGES: Mapping[str, Judge] = {
     "pdo-rate": on(POINTS, _no_rate),
     "fpo-over-pdo": on(POINTS, _fpo_over_pdo),
     "no-tuning": not_checkable("the paper does not say how its own settings were found; ours are the paper's"),
-    "three-and-a-half": functools.partial(_on_average, "summed", "cpo", KL, 3.5),
-    "fifteen-percent": functools.partial(_on_average, "rewards", KL, "cpo", 1.15),
+    "comparable": on(SIX, of_pcpo(_comparable)),
+    "three-and-a-half": _on_average(functools.partial(_less_violation, 3.5)),
+    "fifteen-percent": _on_average(functools.partial(_higher_reward, 1.15)),
 }
 """What judges each claim."""

@@ -1,8 +1,8 @@
 """What the paper does not ask, answered from the results in the same way: a number, its interval, or "not run yet"."""
 
 import functools
-import json
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -11,8 +11,9 @@ from pcpo.experiments.claims.evidence import SHORT, Data, of_seeds
 from pcpo.experiments.claims.judges import POINTS, SIX
 from pcpo.experiments.claims.verdicts import NotRunError
 from pcpo.experiments.series import Series
-from pcpo.experiments.statistics import found, iqm, last_tenth
+from pcpo.experiments.statistics import found, found_of_means, iqm, last_tenth
 from pcpo.experiments.suite.measures import Promises, promises
+from pcpo.training.files import read_json
 
 _PREFIX = {"point-circle": "pc", "point-gather": "pg"}
 
@@ -88,15 +89,41 @@ def _kept(data: Data, task: str, rule: str) -> tuple[Series, Promises]:
 
 
 def _came_true(data: Data, task: str) -> str:
-    """Of the changes of the cost that updates promised, added up, which part came on each batch."""
+    """Of the changes of the cost that updates promised, which part came on each batch: above the limit, and within it.
+
+    Signed sums would be those of the first updates, whose promises are the largest, and cancel at the limit; so it is
+    the slope through zero, in which every promise counts with its size.
+    """
     told: list[str] = []
     for rule in ("pcpo-kl", "pcpo-l2", "cpo"):
-        _, kept = _kept(data, task, rule)
-        large = np.abs(kept.promised) > np.quantile(np.abs(kept.promised), 0.5)
-        promised = float(kept.promised[large].sum())
-        same, after = (float(x[large].sum()) / promised for x in (kept.same_batch, kept.next_batch))
-        told.append(f"{rule} {same:.2f} on the same batch, {after:.2f} on the next")
-    return f"{SHORT[task]} " + ", ".join(told)
+        run, bound = (
+            data.run("predictions", f"{_PREFIX[task]}-{rule}"),
+            data.bound("predictions", f"{_PREFIX[task]}-{rule}"),
+        )
+        parts = [f"{word}: {slopes(run, side, bound)}" for word, side in (("above", True), ("within", False))]
+        told.append(f"{rule} " + ", ".join(parts))
+    return f"{SHORT[task]} " + "; ".join(told)
+
+
+def slopes(run: Series, above: bool, bound: float) -> str:
+    """The part of the promises that came on the same batch and on the next, of updates from above a bound or within."""
+    name = run.cost_names[0]
+    before = run.column(f"costs.{name}")
+    after = np.concatenate([before[1:] - before[:-1], np.full((1, before.shape[1]), np.nan)])
+    promised, same = run.column(f"predicted_costs.{name}"), run.column(f"cost_changes.{name}")
+    counts = np.isfinite(promised + same + after) & ((before > bound) == above)
+    weights = np.where(counts, promised, 0.0)
+    below = (weights**2).sum(axis=0)[None]
+
+    def part(curves: tuple[Any, ...]) -> Any:
+        came, asked = (curve[0] for curve in curves)
+        return np.where(asked > 0.0, came / np.where(asked > 0.0, asked, 1.0), np.nan)
+
+    said = [
+        found_of_means(part, ((weights * np.where(counts, came, 0.0)).sum(axis=0)[None], below))
+        for came in (same, after)
+    ]
+    return f"{said[0]} on the same batch, {said[1]} on the next, {int(counts.sum()):,} updates"
 
 
 def _bounds(data: Data, task: str) -> str:
@@ -115,7 +142,7 @@ def _theorems(data: Data) -> str:
     path = data.directory / "bounds" / "bounds.json"
     if not path.is_file():
         return "not run yet: bounds"
-    found_ = json.loads(path.read_text(encoding="utf-8"))["verdicts"]
+    found_ = read_json(path).get("verdicts", [])
     return "; ".join(f"{each['claim']} ({each['place']}) **{each['verdict']}**: {each['evidence']}" for each in found_)
 
 
@@ -137,7 +164,7 @@ QUESTIONS: Mapping[str, Callable[[Data], str]] = {
         _each, POINTS, _tuned
     ),
     "Do two constraints hold at once?": lambda data: _each(("point-square",), lambda d, _: _square(d), data),
-    "Which part of what updates promise of the cost comes true? (Larger half of the promises.)": functools.partial(
+    "Which part of what updates promise of the cost comes true, above the limit and within it?": functools.partial(
         _each, POINTS, _came_true
     ),
     "What does bound_estimate say in practice?": functools.partial(_each, POINTS, _bounds),

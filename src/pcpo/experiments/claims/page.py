@@ -5,7 +5,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pcpo.experiments.claims import appendix, main_section
+from pcpo.experiments.claims import appendix, main_section, paths
 from pcpo.experiments.claims.ends import ends_table
 from pcpo.experiments.claims.evidence import Data
 from pcpo.experiments.claims.ours import QUESTIONS
@@ -14,7 +14,7 @@ from pcpo.experiments.claims.verdicts import Judged, Verdict
 from pcpo.experiments.suite.presets import EXPERIMENTS
 from pcpo.training.files import RunError
 
-JUDGES = {**main_section.JUDGES, **appendix.JUDGES}
+JUDGES = {**main_section.JUDGES, **appendix.JUDGES, **paths.JUDGES}
 """What judges each claim, by its name."""
 
 BEGIN, END = "<!-- {0}: made by `pcpo reproduce claims`, begins -->", "<!-- {0}: ends -->"
@@ -44,10 +44,8 @@ def judged(key: str, data: Data) -> Judged:
     if not short:
         return found
     if found.verdict not in {Verdict.REPRODUCED, Verdict.NOT_REPRODUCED}:
-        return Judged(found.verdict, f"{found.evidence}; updates so far: {', '.join(short)}")
-    return Judged(
-        Verdict.UNDECIDED, f"so far {found.verdict.value}, with updates of {', '.join(short)}: {found.evidence}"
-    )
+        return Judged(found.verdict, f"{found.evidence}; so far: {', '.join(short)}")
+    return Judged(Verdict.UNDECIDED, f"so far {found.verdict.value}, with {', '.join(short)}: {found.evidence}")
 
 
 def as_json(answers: list[Answer]) -> dict[str, Any]:

@@ -26,7 +26,8 @@ PLACES = (
             "fpo-effort": "FPO requires a significant effort to select a good value of lambda. [At most 2 of the 6 "
             "that we try keep the limit and earn what PDO does.]",
             "traffic-is-harder": "In Grid and Bottleneck task, there is slightly more constraint violation than [...] "
-            "point circle and point gather. [PCPO keeps the limits here and not there.]",
+            "point circle and point gather. [A larger part of PCPO's updates is above the limit than there.]",
+            "traffic-why": "This is due to complexity of the policy behavior and non-convexity of the constraint set.",
             "equal-reward-grid": "PCPO still outperforms CPO with 85.15 % [...] less constraint violation in Grid. [A "
             "ratio of 6.73, at equal reward like the others.]",
             "equal-reward-bottleneck": "[...] and 5.42 times less constraint violation in [...] Bottleneck.",
@@ -78,8 +79,11 @@ PLACES = (
         },
     ),
     Place(
-        "abstract; Introduction",
+        "abstract; Introduction; Conclusion",
         {
+            "comparable": "The algorithm achieves comparable or superior performance to state-of-the-art approaches in "
+            "terms of reward improvement and constraint satisfaction in all cases. [Introduction and Conclusion; "
+            "neither is worse than CPO's by more than a tenth.]",
             "three-and-a-half": "Averaging more than 3.5 times less constraint violation [...] compared to "
             "state-of-the-art methods. [CPO, as we read it.]",
             "fifteen-percent": "[...] and around 15 % higher reward. [A ratio of 1.15.]",
@@ -101,6 +105,7 @@ PLACES = (
         {
             "search-spread": "CPO without line search tends to [...] have large reward variance especially in the "
             "point circle task.",
+            "search-stabilizes": "Line search helps to stabilize the training. [Caption; the reward fluctuates less.]",
             "search-faster": "[...] and learn constraint-satisfying policies slightly faster.",
             "search-smaller": "[Line search] usually take[s] smaller steps.",
             "search-insignificant": "We conjecture that if using smaller delta, the effect of line search is not "
@@ -138,6 +143,8 @@ PLACES = (
             "cg-reward": "In the Grid task [...] PCPO with KL divergence projection does worse in reward than TRPO.",
             "cg-constraint": "TRPO actually outperforms PCPO with KL divergence projection in terms of constraint.",
             "cg-condition": "The Fisher information matrix is ill-conditioned. [A condition number above 1000.]",
+            "cg-cause": "Hence the inaccurate approximation of H^-1 a cause[s] PCPO with KL divergence projection [to] "
+            "have more constraint violation than TRPO.",
             "cg-error": "The one with larger number of iteration has less error [of the constraint's direction].",
             "cg-satisfaction": "[...] and more constraint satisfaction.",
         },
@@ -154,6 +161,10 @@ PLACES = (
             "path-no-l2-points": "PCPO with L2 norm projection does not have stationary points in the boundary.",
             "path-kl": "Starting at [0.5, -2.0], PCPO with KL divergence projection converges to a local optimum.",
             "path-l2": "[...] whereas L2 norm projection converges to infinity.",
+            "path-different-solutions": "Both projections converge to different solutions. [Caption; infinity counts "
+            "as one.]",
+            "path-same-point": "If the gradient is zero in the constraint set or in its boundary, both may converge to "
+            "the same stationary point.",
         },
     ),
 )

@@ -2,7 +2,10 @@
 
 A statement about one number is reproduced where the whole interval is on the side that it claims, not reproduced where
 the whole interval is on the other side, and undecided in between. A number without an interval (one seed) decides
-nothing. A statement about several tasks is reproduced if it is on each of them, not reproduced if it is not on one.
+nothing. A size that the paper names ("66 times") is reproduced where our interval holds it or lies above it, and all of
+it is above 1.
+
+A statement about several tasks is reproduced if it is on each of them, not reproduced if it is not on one.
 """
 
 import math
@@ -163,5 +166,5 @@ def _told(parts: Sequence[Judged]) -> str:
 
 def _without_interval(finding: Finding) -> str:
     if math.isnan(finding.value):
-        return "has no answer (no common improvement, or nothing violated)"
+        return "has no answer (no common improvement, nothing violated, or not a number)"
     return f"{finding.value:.3g} without an interval"
