@@ -1,7 +1,7 @@
 """Safety-Gymnasium's tasks on a current stack: the trajectories of the original, without its textures."""
 
-import importlib
 import importlib.util
+import inspect
 import logging
 import operator
 import subprocess
@@ -14,6 +14,7 @@ import pytest
 
 from pcpo.tasks.adapters import _safety_faster, safety_gymnasium
 from pcpo.tasks.adapters.safety_gymnasium import environment, horizon, names, without_pictures
+from pcpo.training.named import named
 
 installed = importlib.util.find_spec("safety_gymnasium") is not None
 needs_it = pytest.mark.skipif(not installed, reason=f"Safety-Gymnasium is not installed: {safety_gymnasium.INSTALL}")
@@ -38,21 +39,29 @@ def trajectory(env, seeds=(3, 4), steps=150, actions=0):
 
 def original(name):
     """The task as Safety-Gymnasium itself builds it, sky and all."""
-    safety_gymnasium.load()
     robot = next(each for each in safety_gymnasium.ROBOTS if name.startswith(f"Safety{each}"))
-    return importlib.import_module("safety_gymnasium.builder").Builder(name, config={"agent_name": robot})
+    return safety_gymnasium.builder()(name, config={"agent_name": robot})
+
+
+def with_its_own_steps(name):
+    """As `environment` makes it of a version that is not known; robots with joints need what it does for them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_safety_faster, "KNOWN", "another one")
+        env = environment(name)
+    assert type(env).step.__module__ == "safety_gymnasium.builder"
+    return env
 
 
 @needs_it
 @pytest.mark.parametrize(
     ("name", "seeds"),
     [
-        ("SafetyPointGoal1-v0", (3, 4)),
+        ("SafetyPointGoal1-v0", (3,)),
         ("SafetyPointGoal2-v0", (5,)),
         ("SafetyPointCircle1-v0", (3, 4)),
         ("SafetyCarCircle2-v0", (3,)),
         ("SafetyPointButton1-v0", (6,)),
-        ("SafetyPointPush1-v0", (7, 8)),
+        ("SafetyPointPush1-v0", (7,)),
         ("SafetyRacecarRun0-v0", (3,)),
         ("SafetyPointFadingHard1-v0", (9,)),
     ],
@@ -107,18 +116,93 @@ def to_the_goal(env):
 
 
 @needs_it
-def test_steps_are_faster_only_where_what_they_replace_is_known(monkeypatch, caplog):
-    """Another version, or an edited one, keeps its own steps, and the log says so."""
-    known = environment("SafetyPointGoal1-v0")
-    monkeypatch.setattr(_safety_faster, "KNOWN", "another one")
-    with caplog.at_level(logging.INFO, logger="pcpo"):
-        unknown = environment("SafetyPointGoal1-v0")
-    assert "its own steps are used" in caplog.text
-    for part in ("task.obs", "task.calculate_cost", "task.hazards.cal_cost", "task.agent.dist_xy"):
+def test_steps_are_faster_only_where_what_they_replace_is_known():
+    """Another version, or an edited one, keeps its own steps."""
+    known, unknown = environment("SafetyPointGoal1-v0"), with_its_own_steps("SafetyPointGoal1-v0")
+    for part in ("step", "task.obs", "task.calculate_cost", "task.hazards.cal_cost", "task.agent.dist_xy"):
         ours, theirs = (operator.attrgetter(part)(env).__func__.__module__ for env in (known, unknown))
         assert ours == "pcpo.tasks.adapters._safety_faster", part
         assert theirs.startswith("safety_gymnasium."), part
     np.testing.assert_array_equal(trajectory(unknown, steps=30), trajectory(known, steps=30))
+
+
+@pytest.fixture
+def told(caplog):
+    """The warnings that a process gives which has given none yet."""
+    _safety_faster.tell.cache_clear()
+    yield lambda: [each.getMessage() for each in caplog.records if each.levelno == logging.WARNING]
+    _safety_faster.tell.cache_clear()
+
+
+@needs_it
+def test_who_makes_a_task_is_told_once_that_its_steps_are_slow(monkeypatch, told):
+    """At a level that is seen where nobody has set up a log; processes that only step say nothing."""
+    make = lambda steps: named("safety:SafetyPointGoal1-v0", {"max_episode_steps": steps})  # noqa: E731
+    make(901)
+    assert told() == []
+    monkeypatch.setattr(_safety_faster, "KNOWN", "another one")
+    environment("SafetyPointGoal1-v0")
+    assert told() == []
+    make(902)
+    make(903)
+    assert told() == ["Safety-Gymnasium is not the 1.0.0 that is known here: its own steps are used, half as fast"]
+
+
+@needs_it
+def test_a_forward_pass_of_the_same_state_changes_nothing_and_of_another_state_does():
+    env = environment("SafetyPointPush1-v0")
+    env.reset(seed=1)
+    env.step(np.ones(2))
+    model, data = env.task.model, env.task.data
+    assert data.nefc > 0
+    before = state(env)
+    assert _safety_faster.repeatable(model, data)
+    data.qpos[:2] += 1e-9
+    assert not _safety_faster.repeatable(model, data)
+    data.qpos[:] = np.frombuffer(before["qpos"])
+    assert state(env) == before
+
+
+@needs_it
+def test_forward_passes_are_saved_only_where_a_second_one_changes_nothing(monkeypatch, told):
+    """Another version of MuJoCo may be another one in this, and the fingerprint does not see it."""
+    name, passes = "SafetyPointGoal1-v0", []
+    trusting, doubting, theirs = environment(name), environment(name), with_its_own_steps(name)
+    mujoco = sys.modules["mujoco"]
+    forward = mujoco.mj_forward
+    monkeypatch.setattr(mujoco, "mj_forward", lambda *given: passes.append(given) or forward(*given))
+
+    def made(env):
+        env.reset(seed=2)
+        passes.clear()
+        outcomes = [env.step(np.ones(2))[0] for _ in range(3)]
+        return sum(given[1] is env.task.data for given in passes), np.array(outcomes)
+
+    saved, ours = made(trusting)
+    assert (saved, told()) == (3, [])
+    monkeypatch.setattr(_safety_faster, "repeatable", lambda *_: False)
+    all_of_them, slower = made(doubting)
+    own, expected = made(theirs)
+    assert all_of_them == own == 9
+    np.testing.assert_array_equal(ours, expected)
+    np.testing.assert_array_equal(slower, expected)
+    monkeypatch.setattr(_safety_faster, "repeatable", lambda *_: True)
+    assert made(doubting)[0] == 9  # once is enough
+    assert len(told()) == 1
+
+
+@needs_it
+def test_no_class_of_the_package_has_anything_of_ours():
+    """Whoever uses the package beside this, in the same process, finds it as it was installed."""
+    environment("SafetyAntGoal1-v0").reset(seed=0)
+    ours = {safety_gymnasium.__file__, _safety_faster.__file__}
+    modules = [each for name, each in sys.modules.items() if name.startswith("safety_gymnasium.")]
+    classes = {each for module in modules for each in vars(module).values() if isinstance(each, type)}
+    found = {(holder, name): each for holder in classes for name, each in vars(holder).items()}
+    functions = {place: inspect.unwrap(each, stop=lambda f: f.__code__.co_filename in ours)
+                 for place, each in found.items() if inspect.isfunction(each)}  # fmt: skip
+    assert len(functions) > 200
+    assert [place for place, each in functions.items() if each.__code__.co_filename in ours] == []
 
 
 @needs_it
@@ -131,15 +215,45 @@ def test_lidars_of_other_settings_are_the_same_too(alias, reach):
 
 
 @needs_it
-def test_an_observation_asked_for_by_hand_is_of_the_state_as_it_is():
-    """Nothing may rely on a forward pass of a state that somebody has changed since."""
-    ours, theirs = environment("SafetyPointGoal1-v0"), original("SafetyPointGoal1-v0")
-    for env in (ours, theirs):
+@pytest.mark.parametrize("name", ["SafetyPointGoal1-v0", "SafetyAntButton1-v0"])
+def test_what_is_asked_for_by_hand_is_of_the_state_as_it_is(name):
+    """Nothing may rely on a forward pass of a state that somebody has changed since, here a hazard's place."""
+
+    def asked(env, first):
         env.reset(seed=1)
-        env.step(np.ones(2))
-        env.task.data.qpos[:2] += 0.3
-    np.testing.assert_array_equal(ours.task.obs(), theirs.task.obs())
-    assert ours.task.calculate_cost() == theirs.task.calculate_cost()
+        env.step(np.zeros(env.action_space.shape))
+        env.task.model.body("hazard0").pos[:2] = env.task.agent.pos[:2]
+        found = [getattr(env.task, each)() for each in (first, "obs", "calculate_cost")]
+        env.task.data.qpos[:2] += 0.01
+        found.append(env.task.calculate_cost())
+        env.task.simulation_forward(np.zeros(env.action_space.shape))
+        env.task.data.qpos[:2] += 0.01
+        return [*found, env.task.calculate_cost()]
+
+    ours, theirs = environment(name), with_its_own_steps(name)
+    for first in ("obs", "calculate_cost"):
+        answers = asked(ours, first)
+        for answer, expected in zip(answers, asked(theirs, first), strict=True):
+            np.testing.assert_equal(answer, expected)
+        assert answers[2]["cost_hazards"] > 0.1
+
+
+@needs_it
+def test_a_second_reset_takes_its_costs_where_the_first_does():
+    """`Ant.reset` turns joints and makes no forward pass: what a reset finds must not depend on what came before."""
+
+    def places_of_costs(env):
+        """Where things are when a reset, a step and another reset ask what they cost."""
+        found, count = [], env.task.hazards.cal_cost
+        env.task.hazards.cal_cost = lambda: found.append(env.task.data.geom_xpos.copy()) or count()
+        env.reset(seed=5)
+        env.step(np.zeros(8))
+        env.reset(seed=5)
+        return found
+
+    ours, theirs = (places_of_costs(make("SafetyAntButton1-v0")) for make in (environment, with_its_own_steps))
+    np.testing.assert_array_equal(ours, theirs)
+    np.testing.assert_array_equal(ours[2], ours[0])
 
 
 @needs_it

@@ -189,7 +189,9 @@ def _safety(identifier: str, options: Mapping[str, Any], cost: Any, steps: int |
     limit = safety_gymnasium.horizon(identifier)
     make = functools.partial(safety_gymnasium.environment, identifier)
     draw = functools.partial(safety_gymnasium.environment, identifier, "rgb_array")
-    return from_gymnasium(make, cost, limit if steps is None else min(steps, limit), f"safety:{identifier}", draw)
+    task = from_gymnasium(make, cost, limit if steps is None else min(steps, limit), f"safety:{identifier}", draw)
+    safety_gymnasium.tell_if_slow()
+    return task
 
 
 def _gymnax(identifier: str, options: Mapping[str, Any], cost: Any, steps: int | None) -> Task:

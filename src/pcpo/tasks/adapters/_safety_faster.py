@@ -3,7 +3,8 @@
 MuJoCo takes a quarter of such a step; the rest is Python that looks bodies up by their names, makes one numpy call for
 each obstacle and runs MuJoCo's forward pass three times on one state. `hasten` gives the objects of one environment
 classes of their own, derived from theirs, in which the functions that take the time are written anew. Nothing of the
-package is changed, and where it is not the one that is known here, everything stays as it is.
+package is changed, and where it is not the one that is known here, everything stays as it is. Whoever moves things by
+hand between two steps gets costs and observations of the state as it is then.
 
 What keeps the numbers the same:
 
@@ -13,8 +14,14 @@ What keeps the numbers the same:
 2. A forward pass changes nothing when nothing has changed since the last one: MuJoCo starts its solver from
    accelerations that only a step of time writes.
 3. What sensors say between two steps of the environment is nobody's input: they are read after the last of MuJoCo's.
+
+The first is a matter of numpy and the second of MuJoCo, and the fingerprint covers neither: it is of Safety-Gymnasium's
+files. The first was compared under numpy 2.4, and no version is refused for it. The second was compared under MuJoCo
+4.0, and is looked at in the first step of each episode, on the model that is simulated; where it does not hold, all
+forward passes are made.
 """
 
+import copy
 import functools
 import hashlib
 import importlib
@@ -47,6 +54,17 @@ _BODIES = {
 _log = logging.getLogger(__name__)
 
 
+def known() -> bool:
+    """Whether the installed Safety-Gymnasium is the one whose steps are known here; MuJoCo and numpy are not asked."""
+    return fingerprint() == KNOWN
+
+
+@functools.cache
+def tell(what: str) -> None:
+    """Warns in the log, of each thing once in a process."""
+    _log.warning(what)
+
+
 def hasten(env: Any) -> bool:
     """Makes the steps of one environment faster, if all that is replaced for that is known here.
 
@@ -54,11 +72,11 @@ def hasten(env: Any) -> bool:
         env: Safety-Gymnasium's ``Builder``, not reset yet.
 
     Returns:
-        Whether it was done. Otherwise a line in the log says why not, and the environment is as it was.
+        Whether it was done. Otherwise the package is not `known`, and the environment is as it was.
     """
-    if fingerprint() != KNOWN:
-        _log.info("Safety-Gymnasium is not the 1.0.0 that is known here: its own steps are used, half as fast")
+    if not known():
         return False
+    _replace(env, importlib.import_module("safety_gymnasium.builder").Builder, _Stepping)
     task, base = env.task, importlib.import_module("safety_gymnasium.bases.base_task").BaseTask
     _replace(task.agent, importlib.import_module("safety_gymnasium.bases.base_agent").BaseAgent, _Robot)
     _replace(task, base, _Simulating, _Costing, _Observing)
@@ -254,13 +272,57 @@ class _Sigwalls:
         return {"cost_out_of_boundary": abs(x) > self.locate_factor or (self.num == 4 and abs(y) > self.locate_factor)}
 
 
+class _Stepping:
+    """An environment whose task knows when a step of it is on its way: nobody else can move anything then."""
+
+    stock: Any
+    task: Any
+    steps: int
+
+    def step(self, action: Any) -> Any:
+        """One step."""
+        self.task.stepping, self.task.first = True, self.steps == 0
+        try:
+            return self.stock.step(self, action)
+        finally:
+            self.task.stepping = self.task.settled = False
+
+
+def repeatable(model: Any, data: Any) -> bool:
+    """Whether a forward pass, made once more of the same state, would change nothing. It is made of a copy.
+
+    It says most where things touch: without contacts and limits MuJoCo's solver has nothing to do.
+    """
+    again = copy.copy(data)
+    _mujoco().mj_forward(model, again)
+    arrays = {name: getattr(data, name) for name in _arrays(type(data))}
+    return all(each.tobytes() == getattr(again, name).tobytes() for name, each in arrays.items())
+
+
+@functools.cache
+def _arrays(kind: type) -> tuple[str, ...]:
+    """The names of the arrays that MuJoCo's data hold, its solver's own accounts left out."""
+    empty = kind(_mujoco().MjModel.from_xml_string("<mujoco/>"))
+    return tuple(
+        name
+        for name in dir(empty)
+        if not name.startswith(("_", "solver")) and isinstance(getattr(empty, name), np.ndarray)
+    )
+
+
 class _Simulating:
     """A task whose MuJoCo steps are one call."""
 
     stock: Any
     agent: Any
+    stepping = False
+    """Whether a step of the environment is on its way."""
+    first = False
+    """Whether it is the first of its episode."""
+    trusting = True
+    """Whether a second forward pass of one state has never changed anything."""
     settled = False
-    """Whether the forward pass has been made of the state as it is. True from a simulation to the observation after."""
+    """Whether another forward pass may be saved. True only from a simulation to the end of the same step."""
 
     def simulation_forward(self, action: Any) -> bool:
         """The steps of MuJoCo that are one of the environment."""
@@ -271,8 +333,16 @@ class _Simulating:
         else:
             self._simulate(action)
             failed = False
-        self.settled = not failed
+        if self.stepping and not failed:
+            self.settled = self._trusted()
         return failed
+
+    def _trusted(self) -> bool:
+        engine = self.agent.engine
+        if self.first and self.trusting and not repeatable(engine.model, engine.data):
+            self.trusting = False
+            tell("With this MuJoCo, a second forward pass changes the first's numbers: Safety-Gymnasium's are all made")
+        return self.trusting
 
     def _simulate(self, action: Any) -> None:
         task: Any = self
@@ -317,10 +387,9 @@ class _Observing:
     def obs(self) -> Any:
         """What the robot observes."""
         task: Any = self
-        settled, self.settled = self.settled, False
         if task.observe_vision or not task.observation_flatten or self.lidar_conf.type != "pseudo":
             return self.stock.obs(self)
-        if not settled:
+        if not self.settled:
             _mujoco().mj_forward(task.model, task.data)
         obstacles = task._obstacles
         parts: dict[str, list[float]] = self.agent.sensed()

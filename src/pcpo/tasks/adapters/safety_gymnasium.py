@@ -2,7 +2,8 @@
 
 Its newest release asks for versions of 2022, and its import fails on Python 3.11 and on Gymnasium 1.x. What fails is
 its front door: `make`, the wrappers and the vector environments. The tasks behind it run unchanged, so this module
-goes to them directly. Nothing of the installed package is changed.
+goes to them directly. Nothing of the installed package is changed, neither its files nor its classes: what has to be
+different is so in classes derived from them. (Its dataclasses are imported as Python 3.10 would have made them.)
 
 Differences from ``safety_gymnasium.make``:
 
@@ -12,6 +13,7 @@ Differences from ``safety_gymnasium.make``:
    sky at every reset, which takes 10 to 50 times as long as the rest of it. Trajectories are the same to the last bit.
 3. There, too, the functions that most of a step's time goes to are replaced by faster ones that give the same
    numbers to the last bit (`pcpo.tasks.adapters._safety_faster`), and a file that each reset parses is parsed once.
+   Where the package is not the 1.0.0 that is known, its own are used, see `tell_if_slow`.
 4. An observation is not checked against its space a second time: whoever collects it checks that it is finite.
 5. There are no wrappers: an episode that is over is not stepped, and is begun again by whoever asks for it.
 """
@@ -28,13 +30,13 @@ import types
 import warnings
 import xml.etree.ElementTree as ET
 from collections import OrderedDict
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from typing import Any
 
 import gymnasium
 import numpy as np
 
-from pcpo.tasks.adapters._safety_faster import hasten
+from pcpo.tasks.adapters._safety_faster import hasten, known, tell
 
 INSTALL = "pip install 'pcpo[safety]' && pip install --no-deps safety-gymnasium"
 """The second command takes the package without the versions of 2022 that it asks for."""
@@ -131,24 +133,69 @@ def load() -> None:
     try:
         with _arrays_as_defaults():
             importlib.import_module("safety_gymnasium.builder")
-        _let_robots_find_their_joints()
     except ImportError as error:
         if made:
             del sys.modules["safety_gymnasium"]
         raise ValueError(f"Safety-Gymnasium cannot be imported ({error}); install it with: {INSTALL}") from None
 
 
-def _let_robots_find_their_joints() -> None:
-    """A robot asks for a joint by an array with its number in it, which MuJoCo 2 understood and MuJoCo 4 does not."""
-    robot = importlib.import_module("safety_gymnasium.bases.base_agent").BaseAgent
-    load_model = robot._load_model
+def tell_if_slow() -> None:
+    """Warns in the log, once in a process, where the steps of the installed version are not made faster.
 
-    @functools.wraps(load_model)
-    def load_model_and_listen(self: Any) -> None:
-        load_model(self)
+    It is for whoever makes a task, and not for `environment`: that is called in many processes, for one user.
+    """
+    load()
+    if not known():
+        tell("Safety-Gymnasium is not the 1.0.0 that is known here: its own steps are used, half as fast")
+
+
+@functools.cache
+def builder() -> type[Any]:
+    """Safety-Gymnasium's ``Builder``, whose robots find their joints on MuJoCo 4; the rest is as it is there.
+
+    It asks for a joint by an array with its number in it, which MuJoCo 2 understood and MuJoCo 4 does not.
+    """
+    load()
+    module = importlib.import_module("safety_gymnasium.builder")
+
+    class Builder(module.Builder):
+        _get_task = _with_globals(module.Builder._get_task, tasks=_Derived(module.tasks, _of_listening_robots))
+
+    return Builder
+
+
+class _Derived:
+    """A module whose classes are given as others, derived from them."""
+
+    def __init__(self, module: Any, derive: Callable[[type[Any]], type[Any]]) -> None:
+        self._module = module
+        self._derive = derive
+
+    def __getattr__(self, name: str) -> Any:
+        return self._derive(getattr(self._module, name))
+
+
+@functools.cache
+def _of_listening_robots(task: type[Any]) -> type[Any]:
+    """A task that makes its robot of a class of ours."""
+    agents = _Derived(importlib.import_module("safety_gymnasium.agents"), _listening)
+    return _named_alike(task, {"_build_agent": _with_globals(task._build_agent, agents=agents)})
+
+
+@functools.cache
+def _listening(robot: type[Any]) -> type[Any]:
+    """A robot that gets an answer about its joints."""
+
+    def load_model(self: Any) -> None:
+        robot._load_model(self)
         self.engine.model = _Model(self.engine.model)
 
-    robot._load_model = load_model_and_listen
+    return _named_alike(robot, {"_load_model": load_model})
+
+
+def _named_alike(own: type[Any], different: dict[str, Any]) -> type[Any]:
+    """A derived class of the same name: Safety-Gymnasium looks at the names of classes."""
+    return type(own.__name__, (own,), {**different, "__module__": own.__module__})
 
 
 class _Model:
@@ -167,12 +214,11 @@ class _Model:
 
 def _navigation(name: str, render_mode: str | None) -> Any:
     """A robot among obstacles."""
-    builder = importlib.import_module("safety_gymnasium.builder")
     robot, kind = _groups(name)
     floor = {"floor_conf.type": "village"} if kind.startswith("Race") else {}
     with warnings.catch_warnings():  # the bounds of actions are float32, and their space is float64
         warnings.filterwarnings("ignore", "overflow encountered in cast", RuntimeWarning)
-        env = builder.Builder(name, config={**floor, "agent_name": robot}, render_mode=render_mode)
+        env = builder()(name, config={**floor, "agent_name": robot}, render_mode=render_mode)
         spaces = env.task.obs_info.obs_space_dict.spaces
         env.task.obs_info.obs_space_dict = _trusting()(OrderedDict(spaces))  # as it is, not sorted
     task = env.task
