@@ -357,6 +357,8 @@ def test_a_try_with_another_batch_is_not_judged(world, tmp_path):
         results.write(tmp_path / "point-circle", results.Unwritten(piece.path.stem, table, record))
     judged = page.JUDGES["equal-reward-point-circle"](Data(tmp_path))
     assert judged == (OPEN, "not run yet: point-circle")
+    line = next(line for line in page.runs_table(Data(tmp_path)).splitlines() if line.startswith("| `point-circle`"))
+    assert "nothing yet" in line
 
 
 def test_one_seed_decides_nothing(world, tmp_path):

@@ -249,6 +249,8 @@ def test_the_first_updates_can_be_taken_alone(whole, tmp_path):
     name = "wide.seed-0.csv.gz"
     assert contents(tmp_path / "two")[name] == contents(tmp_path / "short")[name]
     assert results.read_series(tmp_path / "two")["narrow"].updates.tolist() == [0, 1]
+    records = [json.loads((place / "wide.seed-0.json").read_text()) for place in (tmp_path / "two", whole)]
+    assert records[0]["seconds"] == pytest.approx(records[1]["seconds"] / 2, rel=1e-3)
 
 
 def test_a_run_from_before_a_setting_existed_is_understood(whole, tmp_path):
@@ -293,6 +295,14 @@ def test_what_cannot_be_merged_is_refused_and_changes_nothing(whole, tmp_path):
     (fewer_rows / "wide.seed-0.csv.gz").write_bytes(b"no gzip")
     with pytest.raises(RunError, match="it is not gzip"):
         runner.merge(TINY, [fewer_rows], tmp_path / "out")
+    (fewer_rows / "wide.seed-0.csv.gz").write_bytes(gzip.compress(b"\xff\xfe"))
+    with pytest.raises(RunError, match="it is no text"):
+        runner.merge(TINY, [fewer_rows], tmp_path / "out")
+    nothing = spoiled(tmp_path / "nothing", lambda table: table.splitlines(keepends=True)[0])
+    record = json.loads((nothing / "wide.seed-0.json").read_text())
+    (nothing / "wide.seed-0.json").write_text(json.dumps(record | {"updates": 0}))
+    with pytest.raises(RunError, match="restore both"):
+        runner.merge(TINY, [nothing], tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
@@ -325,6 +335,17 @@ def test_the_list_says_what_is_done(whole, tmp_path):
     record = json.loads((tmp_path / "narrow.seed-0.json").read_text()) | {"updates": 1}
     (tmp_path / "narrow.seed-0.json").write_text(json.dumps(record))
     assert listing.state(TINY, [tmp_path]) == "1 of 4 pieces done, 1 begun"
+
+
+def test_costs_are_those_of_the_records_where_two_cores_made_them(tmp_path):
+    """100 seconds for 10 updates of 2 seeds with 100 steps: 0.05 a step; 2 variants x 2 seeds x 4 updates of 100."""
+    record = {"updates": 10, "seconds": 100.0, "config": {"seeds": 2, "batch_size": 100}}
+    machines = {"two": {"device": "cpu cpu", "cores": "2"}, "many": {"device": "cpu cpu", "cores": "16"}}
+    for name, versions in machines.items():
+        (tmp_path / f"{name}.seeds-0-1.json").write_text(json.dumps(record | {"versions": versions}))
+    (tmp_path / "broken.seed-0.json").write_text("{")
+    assert listing.cost(TINY, [tmp_path]).endswith("about 1 minutes on two cores, by what is recorded of it")
+    assert listing.cost(TINY, [tmp_path / "missing"]).endswith("about 0 minutes on two cores")
 
 
 def test_the_tasks_are_simulated_where_the_costs_assume():

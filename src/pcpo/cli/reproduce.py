@@ -237,7 +237,8 @@ def _experiments(full: bool = False) -> str:
         text = (options.__doc__ or "").partition("\n")[0]
         if full and name in presets.EXPERIMENTS:
             experiment = presets.EXPERIMENTS[name]
-            state = listing.state(experiment, (Path("results") / name, Path("runs") / name))
-            text = f"{experiment.summary} [{listing.cost(experiment)}; {state}]"
+            directories = Path("results") / name, Path("runs") / name
+            state = listing.state(experiment, directories)
+            text = f"{experiment.summary} [{listing.cost(experiment, directories)}; {state}]"
         lines.append(textwrap.fill(text, width=108, initial_indent=f"  {name:<24}", subsequent_indent=" " * 26))
     return "\n".join(lines)

@@ -75,6 +75,7 @@ class Data:
         self.asked: dict[tuple[str, str], tuple[int, int]] = {}
         """Updates and seeds of every run that was asked for since this was last emptied."""
         self._runs: dict[str, dict[str, Series]] = {}
+        self._pieces: dict[str, list[results.Piece]] = {}
 
     def run(self, experiment: str, variant: str) -> Series:
         """The measurements of a variant.
@@ -90,13 +91,19 @@ class Data:
         self.asked[experiment, variant] = len(found_.updates), len(found_.seeds)
         return found_
 
+    def pieces(self, experiment: str) -> list[results.Piece]:
+        """The pieces of work that were made with the settings of their variants: no tries."""
+        if experiment not in self._pieces:
+            variants = {variant.name: variant for variant in EXPERIMENTS[experiment].variants}
+            self._pieces[experiment] = [
+                piece
+                for piece in results.read(self.directory / experiment)
+                if piece.variant in variants and results.same(piece, variants[piece.variant].config(piece.seeds, 1))
+            ]
+        return self._pieces[experiment]
+
     def _read(self, experiment: str) -> dict[str, Series]:
-        variants = {variant.name: variant for variant in EXPERIMENTS[experiment].variants}
-        pieces = [
-            piece
-            for piece in results.read(self.directory / experiment)
-            if piece.variant in variants and results.same(piece, variants[piece.variant].config(piece.seeds, 1))
-        ]
+        pieces = self.pieces(experiment)
         names = dict.fromkeys(piece.variant for piece in pieces)
         return {name: results.series_of([piece for piece in pieces if piece.variant == name]) for name in names}
 

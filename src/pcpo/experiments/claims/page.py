@@ -1,6 +1,5 @@
 """The tables of docs/results.md: every claim with its verdict, our own questions, and what was run on what."""
 
-import json
 from collections import Counter
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,7 +11,7 @@ from pcpo.experiments.claims.ours import QUESTIONS
 from pcpo.experiments.claims.quotes import PLACES
 from pcpo.experiments.claims.verdicts import Judged, Verdict
 from pcpo.experiments.suite.presets import EXPERIMENTS
-from pcpo.training.files import RunError
+from pcpo.training.files import RunError, read_json
 
 JUDGES = {**main_section.JUDGES, **appendix.JUDGES, **paths.JUDGES}
 """What judges each claim, by its name."""
@@ -90,13 +89,13 @@ def questions_table(data: Data) -> str:
     return "\n".join(rows) + "\n"
 
 
-def runs_table(directory: Path) -> str:
-    """What was run: how much of each experiment, on what, and how long it took."""
+def runs_table(data: Data) -> str:
+    """What was run: how much of each experiment, on what, and how long it took; not what has other settings."""
     rows = ["| experiment | asked for | there is | on | hours |", "|---|---|---|---|---|"]
     for name, experiment in EXPERIMENTS.items():
         seeds, _, updates = experiment.scale
         asked = f"{len(experiment.variants)} variants x {seeds} seeds x {updates:,} updates"
-        records = [json.loads(path.read_text()) for path in sorted((directory / name).glob("*.seed*-*.json"))]
+        records = [read_json(piece.path) for piece in data.pieces(name)]
         rows.append(f"| `{name}` | {asked} | {' | '.join(_there_is(records))} |")
     return "\n".join(rows) + "\n"
 
@@ -144,7 +143,7 @@ def tables(directory: Path) -> dict[str, str]:
         "claims": claims_table(answers),
         "ends": ends_table(data),
         "questions": questions_table(data),
-        "runs": runs_table(directory),
+        "runs": runs_table(data),
     }
 
 

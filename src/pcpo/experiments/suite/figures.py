@@ -149,7 +149,8 @@ def _figure(looks: Sequence[Look], more: Sequence[Panel]) -> "matplotlib.figure.
     headline(figure, view)
     handles, labels = figure.axes[0].get_legend_handles_labels()
     widths = {int(np.diff(look.series.updates)[0]) for look in looks if len(look.series.updates) > 1}
-    title = f"each point is the mean of {max(widths)} updates" if widths and max(widths) > 1 else None
+    words = "the mean of" if len(widths) == 1 else "the mean of up to"
+    title = f"each point is {words} {max(widths)} updates" if widths and max(widths) > 1 else None
     figure.legend(
         handles, labels, loc="outside lower center", ncols=min(4, len(labels)), frameon=False, fontsize=8.5,
         title=title, title_fontsize=8.5,

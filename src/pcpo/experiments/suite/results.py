@@ -183,9 +183,17 @@ def read_piece(path: Path) -> Piece:
     record = Record.from_json(_with_newer_settings(plain), path)
     if not table.is_file():
         raise RunError(f"{table} is missing, but {path} is there; restore it from a copy")
-    rows = list(csv.DictReader(io.StringIO(read_table(table).decode())))
+    try:
+        rows = list(csv.DictReader(io.StringIO(read_table(table).decode())))
+    except UnicodeDecodeError:
+        raise RunError(f"{table} is damaged: it is no text; restore it from a copy") from None
     updates, seeds = plain.get("updates"), record.config.seeds
-    if not isinstance(updates, int) or len(rows) != updates * seeds or not isinstance(plain.get("variant"), str):
+    if (
+        not isinstance(updates, int)
+        or updates < 1
+        or len(rows) != updates * seeds
+        or not isinstance(plain.get("variant"), str)
+    ):
         raise RunError(f"{table} has {len(rows)} rows, but {path} says otherwise; restore both from a copy")
     return Piece(plain["variant"], record, updates, rows, path)
 
@@ -205,7 +213,9 @@ def first_updates(piece: Unwritten, updates: int) -> Unwritten:
     if piece.record["updates"] <= updates:
         return piece
     lines = piece.table.splitlines(keepends=True)[: 1 + updates * piece.record["config"]["seeds"]]
-    return Unwritten(piece.name, b"".join(lines), piece.record | {"updates": updates})
+    seconds = piece.record.get("seconds")  # of all updates; which of them took longer is not kept
+    part = None if seconds is None else float(f"{seconds * updates / piece.record['updates']:.4g}")
+    return Unwritten(piece.name, b"".join(lines), piece.record | {"updates": updates, "seconds": part})
 
 
 def table_of(record: Path) -> Path:
