@@ -51,9 +51,9 @@ def mean(task: HostTask, act: Act) -> list[float]:
     return [float(np.mean(rewards)), float(np.mean(costs)), max(costs)]
 
 
-def spread(task: HostTask, act: Act) -> dict[str, Any]:
+def spread(task: HostTask, act: Act, seeds: range = MANY) -> dict[str, Any]:
     """Over many seeds: means with their standard errors, and how many episodes cost nothing."""
-    told = np.array([play(task, act, seed) for seed in MANY])
+    told = np.array([play(task, act, seed) for seed in seeds])
     means, errors = told.mean(0), told.std(0, ddof=1) / math.sqrt(len(told))
     return {
         "reward": [means[0], errors[0]],
@@ -110,6 +110,7 @@ def measure() -> dict[str, Any]:
             },
             "bottleneck": {
                 "brake": {f"{b:g}": mean(bottleneck, brake(b)) for b in BRAKES},
+                "nothing": spread(bottleneck, lambda observation, t, rng: np.zeros(20), range(60)),
                 "random": spread(bottleneck, lambda observation, t, rng: rng.normal(size=20)),
                 "random, normalized": mean(stretched, lambda observation, t, rng: rng.normal(size=20)),
             },

@@ -1,8 +1,8 @@
 """What trained policies of the traffic tasks earn and cost without their noise.
 
 `python docs/figures/traffic_likeliest.py RUN ...` plays ten episodes of the likeliest actions with the newest policy of
-each run, by `pcpo evaluate --deterministic`'s own function, and writes the means to traffic-likeliest.json: by task, era
-and algorithm, reward and cost for each seed.
+each run, as `pcpo evaluate --deterministic` does, and writes the means to traffic-likeliest.json: by task, era and
+algorithm, reward and cost for each seed.
 """
 
 import json
