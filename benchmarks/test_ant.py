@@ -35,22 +35,13 @@ BARE, COLLECT, UPDATE = "bare Batch.step", "collecting", "update"
 
 def test_collecting_and_updating(seconds: float) -> None:
     """A batch of about 100,000 steps of an untrained policy, which soon falls, and the update on it."""
-    _race(seconds, deterministic=False)
-
-
-def test_collecting_whole_episodes(seconds: float) -> None:
-    """The same of robots that stand, as those of a trained policy do: its likeliest actions are close to zero."""
-    _race(seconds, deterministic=True)
-
-
-def _race(seconds: float, deterministic: bool) -> None:
     program, state, hyper = _program()
     with arithmetic(program.precision):
-        episodes = _episodes(program, state, deterministic)
+        episodes = _episodes(program, state)
         one = of_one(state, 0)
 
         def collect() -> Any:
-            return program._play(one, 0, PLAY, 0, episodes, deterministic).log.batch()
+            return program._play(one, 0, PLAY, 0, episodes).log.batch()
 
         batch = collect()
         steps, robots = int(batch.mask.sum()), min(program.environments, episodes)
@@ -123,9 +114,9 @@ def _program() -> tuple[HostProgram, Any, Any]:
     return program, program.init(config.hyper()), config.hyper()
 
 
-def _episodes(program: HostProgram, state: Any, deterministic: bool) -> int:
+def _episodes(program: HostProgram, state: Any) -> int:
     """So many that a batch has about 100,000 steps, of the numbers that training chooses from."""
-    mask = program.rollout(state, 1, program.episodes, deterministic).mask
+    mask = program.rollout(state, 1, program.episodes).mask
     return next_episodes(STEPS, program.episodes, float(mask.sum()) / program.episodes)
 
 
@@ -150,8 +141,5 @@ def _bare(n: int, steps: int) -> Callable[[], float]:
 
 if __name__ == "__main__":
     _timing.run_directly(
-        "What training adds to the ant's simulator.",
-        test_collecting_and_updating,
-        test_collecting_whole_episodes,
-        test_the_centre_of_mass,
+        "What training adds to the ant's simulator.", test_collecting_and_updating, test_the_centre_of_mass
     )

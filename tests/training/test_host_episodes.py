@@ -234,7 +234,7 @@ class _Unpunctual(InProcess):
         self.order.append(tuple(several))
         for worker in several:
             command, rows = self.begun.pop(worker)
-            self.table.obey(command, self._worlds[0], rows, rows)
+            self.table.obey(command, self._worlds, rows, rows)
         return dict.fromkeys(map(int, several))
 
 
@@ -250,48 +250,24 @@ def test_groups_may_finish_in_any_order(batch):
 
 def _spinning(n, threads):
     """Walks for a task that is stepped by threads."""
-    assert threads in (1, 2)
+    assert threads in (1, 2, 3)
     return Walks(n)
 
 
-@pytest.mark.parametrize(("threads", "halves"), [(1, 1), (2, 2), (3, 2)])
-def test_halves_that_are_stepped_by_turns(batch, threads, halves):
-    a_task = task(_spinning, in_process=True)
-    fleet = fleet_for(a_task, 5, Hands(threads=threads))
-    assert fleet.workers == halves
-    assert_same(play(a_task, fleet, act, plan(), [].append).rollout, batch)
-    fleet.close()
-    assert_same(played(a_task, 5, Hands(threads=threads)).rollout, batch)
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_threads_of_the_engine_are_no_part_of_the_arithmetic(batch, threads):
+    assert_same(played(task(_spinning, in_process=True), 5, Hands(threads=threads)).rollout, batch)
 
 
 @pytest.mark.parametrize("fault", ["raises", "fails without words"])
-def test_a_half_that_fails_is_made_anew(batch, fault, tmp_path):
+def test_what_fails_in_this_process_is_made_anew(batch, fault, tmp_path):
     faulty = Faulty(fault, 104, 3, str(tmp_path / "faults"))
     again = played(task(lambda n, threads: faulty(n), in_process=True), 4, Hands(threads=2))
     assert_same(again.rollout, batch)
     assert again.failures == 1
 
 
-def test_where_one_half_cannot_be_made_the_other_is_closed():
-    closed = []
-
-    class Closing(Walks):
-        def close(self):
-            closed.append(self)
-
-    def make(n, threads):
-        if len(made) == 1:
-            raise RuntimeError("no second one")
-        made.append(n)
-        return Closing(n)
-
-    made = []
-    with pytest.raises(RuntimeError, match="no second one"):
-        fleet_for(task(make, in_process=True), 4, Hands(threads=2))
-    assert len(closed) == 1
-
-
-def test_what_a_half_may_not_do_and_ctrl_c_reach_the_caller(tmp_path):
+def test_what_no_environment_may_do_and_ctrl_c_reach_the_caller(tmp_path):
     for fault, error in (("refuses", WorldError), ("is interrupted", KeyboardInterrupt)):
         faulty = Faulty(fault, 104, 2, str(tmp_path / fault), times=100)
         with pytest.raises(error):

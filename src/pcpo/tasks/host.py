@@ -80,9 +80,8 @@ class HostTask:
     """Raises a `WorldError` where this machine lacks something that the environments need, before anything begins."""
     in_process: bool = False
     """True where one object steps many environments at once with threads of its own (the engine releases Python's
-    lock), as many as it is told, or one for each core where that is None. With more than one thread ``worlds`` is
-    called twice, each time for half of the environments and half of the threads; what it gives is stepped at the same
-    time. Otherwise environments are spread over processes, in each of which ``worlds`` is called."""
+    lock), as many as it is told, or one for each core where that is None. Otherwise environments are spread over
+    processes, in each of which ``worlds`` is called."""
     environments: int = 16
     """How many play at once unless the user says otherwise. Up to 512 it is also the block on which the policy is
     evaluated, and so a part of the arithmetic. The number of processes or threads is none."""

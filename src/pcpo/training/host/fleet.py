@@ -13,9 +13,6 @@ import sys
 import time
 import weakref
 from collections.abc import Callable, Collection, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextvars import copy_context
-from queue import SimpleQueue
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import cloudpickle
@@ -37,9 +34,6 @@ _SETTINGS = {
 }
 """Of the processes: there is one for each core already, and none may take the learner's GPU."""
 
-
-HALVES = 2
-"""Parts of the environments that are stepped by turns in one process."""
 
 _BYTES = {command: byte for byte, command in child.COMMANDS.items()}
 
@@ -107,80 +101,44 @@ class Fleet(Protocol):
 
 
 class InProcess(Fleet):
-    """All environments in this process: at once, or in two halves by turns where the engine has threads of its own.
+    """All environments in this process, stepped at once: with threads of the engine's own, where it has some.
 
-    While one half is being simulated, which needs no lock of Python's, the policy decides for the other and what it did
-    is recorded. Each half has half of the threads.
+    Two halves that take turns, one simulated while the policy decides for the other, were tried: with a thread each
+    they had three quarters of the speed of one batch with both (`docs/performance.md`).
     """
 
+    workers = 1
+
     def __init__(self, task: HostTask, environments: int, threads: int = 1) -> None:
-        self.workers = min(HALVES, threads, environments) if task.in_process else 1
         self.table = private(layout_for(task, environments))
-        self._make: list[Callable[[], HostWorlds]] = []
-        for worker in range(self.workers):
-            sizes = [len(range(worker, whole, self.workers)) for whole in (environments, threads)]
-            self._make.append(functools.partial(task.worlds, *(sizes if task.in_process else sizes[:1])))
-        self._worlds: list[HostWorlds] = []
-        try:
-            for make in self._make:
-                self._worlds.append(make())
-        except BaseException:  # what was made before it
-            for worlds in self._worlds:
-                worlds.close()
-            raise
-        self._done: SimpleQueue[tuple[int, Failure | BaseException | None]] = SimpleQueue()
-        self._kept: dict[int, Failure | BaseException | None] = {}
-        self._threads = ThreadPoolExecutor(self.workers, "environments") if self.workers > 1 else None
+        sizes = (environments, threads) if task.in_process else (environments,)
+        self._make: Callable[[], HostWorlds] = functools.partial(task.worlds, *sizes)
+        self._worlds = self._make()
+        self._outcome: Failure | None = None
 
     def begin(self, worker: int, command: Command, rows: Int[np.ndarray, " n"]) -> None:
-        """As `Fleet.begin`, but with a single worker it does wait."""
-        if self._threads is None:
-            self._obey(worker, command, rows)
-        else:  # in this thread's context, which holds what numpy shall do about overflows
-            self._threads.submit(copy_context().run, self._obey, worker, command, rows)
+        """As `Fleet.begin`, but it does wait."""
+        self._outcome = None
+        try:
+            self.table.obey(command, self._worlds, rows, rows)
+        except WorldError:
+            raise
+        except Exception as error:  # noqa: BLE001 (somebody else's code: it is reported, and tried again)
+            told = child.explain(error)
+            self._outcome = Failure(worker, f"failed with {told['text']}", told["trace"])
 
     def finished(self, workers: Collection[int]) -> dict[int, Failure | None]:
         """As `Fleet.finished`."""
-        while not self._done.empty() or self._kept.keys().isdisjoint(workers):
-            worker, outcome = self._done.get()
-            self._kept[worker] = outcome
-        found: dict[int, Failure | None] = {}
-        for worker in self._kept.keys() & set(workers):
-            outcome = self._kept.pop(worker)
-            if isinstance(outcome, BaseException):
-                raise outcome
-            found[worker] = outcome
-        return found
+        return dict.fromkeys(workers, self._outcome)
 
-    def replace(self, worker: int) -> None:
+    def replace(self, worker: int) -> None:  # noqa: ARG002 (there is one)
         """As `Fleet.replace`."""
-        self._worlds[worker].close()
-        self._worlds[worker] = self._make[worker]()
+        self._worlds.close()
+        self._worlds = self._make()
 
     def close(self) -> None:
-        """As `Fleet.close`; whatever is being simulated ends first."""
-        if self._threads is not None:
-            self._threads.shutdown()
-        for worlds in self._worlds:
-            worlds.close()
-
-    def _obey(self, worker: int, command: Command, rows: Int[np.ndarray, " n"]) -> None:
-        """Whatever happens is told: somebody waits for it."""
-        try:
-            outcome = self._outcome(worker, command, rows)
-        except BaseException as error:  # noqa: BLE001 (Ctrl-C, say, which is the caller's to handle)
-            outcome = error
-        self._done.put((worker, outcome))
-
-    def _outcome(self, worker: int, command: Command, rows: Int[np.ndarray, " n"]) -> Failure | BaseException | None:
-        try:
-            self.table.obey(command, self._worlds[worker], rows, rows // self.workers)
-        except WorldError as error:
-            return error
-        except Exception as error:  # noqa: BLE001 (somebody else's code: it is reported, and tried again)
-            told = child.explain(error)
-            return Failure(worker, f"failed with {told['text']}", told["trace"])
-        return None
+        """As `Fleet.close`."""
+        self._worlds.close()
 
 
 class Processes(Fleet):
@@ -271,8 +229,7 @@ class Hands(NamedTuple):
     workers: int | None = None
     """Processes of a task that is stepped in processes, 0 for none but this one; None for one per core."""
     threads: int | None = None
-    """Of a task that is stepped by threads; None for one per core. With more than one, half of the environments are
-    decided for while the others are stepped."""
+    """Of a task that is stepped by threads; None for one per core."""
 
     def check(self, task: HostTask) -> None:
         """Whether the task has use for what is given.
