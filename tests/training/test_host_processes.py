@@ -56,6 +56,15 @@ def test_where_a_process_holds_one_environment_two_play_at_once(batch):
     assert_same(played(task(per_process=1), hands=Hands(workers=2)).rollout, batch)
 
 
+def test_two_processes_for_each_core_where_one_holds_few_environments(monkeypatch):
+    """While one waits for the policy, the other simulates."""
+    monkeypatch.setattr("pcpo.training.host.fleet.default_workers", lambda: 1)
+    for limited, workers in ((task(per_process=1), 2), (task(), 1)):
+        fleet = fleet_for(limited, 4, Hands())
+        assert fleet.workers == workers
+        fleet.close()
+
+
 def test_lambdas_and_closures_reach_the_processes(batch):
     scale = 1.0
 

@@ -29,7 +29,7 @@ Workers = Annotated[
     number("--workers", int, 0, 4096, "the default is one per core"),
     tyro.conf.arg(
         help="Processes that step the environments of a task on the host; 0 for none but this one, for debugging. "
-        "Changes nothing but the time it takes. Default: one per core.",
+        "Changes nothing but the time it takes. Default: one per core, and two for simulations of traffic.",
     ),
 ]
 Threads = Annotated[
