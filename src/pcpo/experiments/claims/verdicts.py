@@ -95,28 +95,19 @@ def is_missing(part: Judged) -> bool:
 
 def all_of(parts: Iterable[Judged]) -> Judged:
     """A statement that holds if all of its parts do, and does not if one does not."""
-    parts = list(parts)
-    verdicts = {part.verdict for part in parts}
-    if Verdict.NOT_REPRODUCED in verdicts:
-        verdict = Verdict.NOT_REPRODUCED
-    elif verdicts == {Verdict.REPRODUCED}:
-        verdict = Verdict.REPRODUCED
-    else:
-        verdict = Verdict.UNDECIDED
-    return Judged(verdict, _told(parts))
+    return _joined(list(parts), one=Verdict.NOT_REPRODUCED, every=Verdict.REPRODUCED)
 
 
 def any_of(parts: Iterable[Judged]) -> Judged:
     """A statement that holds if one of its parts does, and does not if none does."""
-    parts = list(parts)
+    return _joined(list(parts), one=Verdict.REPRODUCED, every=Verdict.NOT_REPRODUCED)
+
+
+def _joined(parts: list[Judged], one: Verdict, every: Verdict) -> Judged:
+    """The one verdict as soon as one part has it, the other if every part has that."""
     verdicts = {part.verdict for part in parts}
-    if Verdict.REPRODUCED in verdicts:
-        verdict = Verdict.REPRODUCED
-    elif verdicts == {Verdict.NOT_REPRODUCED}:
-        verdict = Verdict.NOT_REPRODUCED
-    else:
-        verdict = Verdict.UNDECIDED
-    return Judged(verdict, _told(parts))
+    decided = one if one in verdicts else every if verdicts == {every} else Verdict.UNDECIDED
+    return Judged(decided, _told(parts))
 
 
 def agreed(parts: Iterable[Judged]) -> Judged:
